@@ -35,7 +35,7 @@ mod stream;
 mod tests;
 
 pub use connection::{
-    ConnectionCounters, Event, H2Connection, IncomingHeads, Role, SendError, Step,
+    ConnectionCounters, Event, H2Connection, IncomingHeads, Role, SendError, Step, WorkMemory,
 };
 pub use error::{ErrorCode, H2Error, HeadError};
 pub use frame::{FRAME_HEADER_BYTES, PREFACE};

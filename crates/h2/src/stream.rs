@@ -13,6 +13,7 @@
 //! A stream that is closed stays in the table until its exchange is over as well. It counts until
 //! then: a client that resets its requests at once gets no more of them done than one that waits.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use ballast_message::Method;
@@ -148,6 +149,9 @@ pub(crate) struct Streams {
     free: Vec<u32>,
     /// Identifier and slot, in the order of the identifiers, which only grow: a new one is last.
     order: Vec<(u32, u32)>,
+    /// Identifier and slot of the stream that was found last: most questions about one follow each
+    /// other.
+    latest: Cell<Option<(u32, u32)>>,
     former: VecDeque<(u32, Side)>,
 }
 
@@ -162,8 +166,23 @@ impl Streams {
 
     #[inline]
     fn slot(&self, id: u32) -> Option<usize> {
+        if let Some((latest, slot)) = self.latest.get()
+            && latest == id
+        {
+            return Some(slot as usize);
+        }
+        // A stream that is about to be opened.
+        if self.order.last().is_none_or(|(last, _)| *last < id) {
+            return None;
+        }
+        self.search(id)
+    }
+
+    fn search(&self, id: u32) -> Option<usize> {
         let at = self.order.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(self.order[at].1 as usize)
+        let (_, slot) = self.order[at];
+        self.latest.set(Some((id, slot)));
+        Some(slot as usize)
     }
 
     #[inline]
@@ -195,12 +214,14 @@ impl Streams {
             }
         };
         self.order.push((id, slot));
+        self.latest.set(Some((id, slot)));
     }
 
     /// Removes a stream whose exchange is over.
     pub(crate) fn remove(&mut self, id: u32) -> Option<Stream> {
         let at = self.order.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         let (_, slot) = self.order.remove(at);
+        self.latest.set(None);
         self.free.push(slot);
         self.slots.get_mut(slot as usize)?.take()
     }
@@ -232,13 +253,45 @@ impl Streams {
         found.map(|(_, side)| *side)
     }
 
-    /// Frees memory while there are no streams.
-    pub(crate) fn release(&mut self) {
-        if self.order.is_empty() {
-            self.slots = Vec::new();
-            self.free = Vec::new();
-            self.order = Vec::new();
+    /// Gives up the memory for streams; there are none.
+    pub(crate) fn take_memory(&mut self) -> StreamsMemory {
+        debug_assert!(self.order.is_empty(), "no streams");
+        let mut memory = StreamsMemory {
+            slots: std::mem::take(&mut self.slots),
+            free: std::mem::take(&mut self.free),
+            order: std::mem::take(&mut self.order),
+        };
+        memory.slots.clear();
+        memory.free.clear();
+        memory
+    }
+
+    /// Whether there is no memory for streams.
+    pub(crate) fn has_no_memory(&self) -> bool {
+        self.slots.capacity() == 0
+    }
+
+    /// Uses this memory for streams, if there is none.
+    pub(crate) fn set_memory(&mut self, memory: StreamsMemory) {
+        if self.has_no_memory() {
+            (self.slots, self.free, self.order) = (memory.slots, memory.free, memory.order);
         }
+    }
+}
+
+/// The memory of a table without streams.
+#[derive(Debug)]
+pub(crate) struct StreamsMemory {
+    slots: Vec<Option<Stream>>,
+    free: Vec<u32>,
+    order: Vec<(u32, u32)>,
+}
+
+impl StreamsMemory {
+    /// For how many streams there is room.
+    pub(crate) fn stream_count(&self) -> usize {
+        let (slots, free) = (self.slots.capacity(), self.free.capacity());
+        slots.max(free).max(self.order.capacity())
     }
 }
 

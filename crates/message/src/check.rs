@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::words::{SHORT_TEXT_BYTES, contains_any};
+use crate::words::{SHORT_TEXT_BYTES, contains_any, contains_blank_or};
 
 /// Which bytes are allowed in a token (RFC 9110 section 5.6.2). A table, because tokens are scanned
 /// byte by byte up to the first other byte; the other classes are plain comparisons, which the
@@ -98,15 +98,21 @@ impl HeadText {
         }
     }
 
+    /// Whether no byte of a text must be escaped.
+    #[inline]
+    pub(crate) fn is_clean(self, bytes: &[u8]) -> bool {
+        match self {
+            Self::FieldValue => is_field_value_lenient(bytes),
+            Self::Name => !contains_blank_or(bytes, [b':']),
+            Self::Token => !contains_blank_or(bytes, []),
+        }
+    }
+
     /// Escapes a text before it is put into a head: `%` and two hexadecimal digits for each byte
     /// that would end the part, as in HAProxy's log formats. So no value, wherever it came from, can
     /// begin another field or another message. Every composed text goes through here.
     pub(crate) fn escape(self, bytes: &[u8]) -> Cow<'_, [u8]> {
-        let is_clean = match self {
-            Self::FieldValue => is_field_value_lenient(bytes),
-            _ => all(bytes, |byte| !self.must_escape(byte)),
-        };
-        if is_clean {
+        if self.is_clean(bytes) {
             return Cow::Borrowed(bytes);
         }
         let mut escaped = Vec::with_capacity(bytes.len() + 8);
@@ -137,11 +143,24 @@ pub fn is_target_lenient(bytes: &[u8]) -> bool {
 }
 
 /// The bytes that HAProxy accepts in a host: visible ASCII without the characters that delimit
-/// other parts of a URI, and without the comma, which would make it a list.
+/// other parts of a URI, and without the comma, which would make it a list. A table, because hosts are
+/// short.
+static HOST: [bool; 256] = host_table();
+
+const fn host_table() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0x21_u8;
+    while byte < 0x7f {
+        table[byte as usize] =
+            !matches!(byte, b'#' | b',' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']');
+        byte += 1;
+    }
+    table
+}
+
+#[inline]
 fn is_host_byte(byte: u8) -> bool {
-    (byte > 0x20)
-        & (byte < 0x7f)
-        & !matches!(byte, b'#' | b',' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']')
+    HOST[byte as usize]
 }
 
 /// Whether these bytes are a valid `Host`: `host[:port]`, with an IPv6 address in brackets. It may

@@ -536,6 +536,33 @@ impl Fields {
         Ok(())
     }
 
+    /// Sets both parts of the start line, the second from segments, if no byte of them must be escaped;
+    /// else nothing changes, and it returns false.
+    pub(crate) fn set_clean_line(
+        &mut self,
+        first: &[u8],
+        second: [&[u8]; 4],
+    ) -> Result<bool, NoRoom> {
+        let second_len: usize = second.iter().map(|part| part.len()).sum();
+        let len = first.len() + second_len;
+        let old = self.line[0].len + self.line[1].len;
+        self.admit_change(old, len)?;
+        let start = self.arena.len();
+        self.arena.reserve(len);
+        self.arena.extend_from_slice(first);
+        for part in second {
+            self.arena.extend_from_slice(part);
+        }
+        if !HeadText::Token.is_clean(&self.arena[start..]) {
+            self.arena.truncate(start);
+            return Ok(false);
+        }
+        let middle = start + first.len();
+        self.line = [span_of(start..middle), span_of(middle..middle + second_len)];
+        self.wire_bytes = self.wire_bytes - old + span_of(0..len).len;
+        Ok(true)
+    }
+
     // === the arena ===
 
     /// Empty for a range whose bytes are not here yet: a partly received head may be looked at.

@@ -6,7 +6,7 @@ use crate::check::HeadText;
 use crate::fields::{Fields, NoRoom, Segment};
 use crate::limits::HeadLimits;
 use crate::method::Method;
-use crate::target::{TargetForm, TargetShape};
+use crate::target::{ReceivedTarget, SCHEME_END, TargetForm, TargetShape};
 use crate::version::Version;
 
 /// The indexes of the parts of the start line.
@@ -228,20 +228,41 @@ impl Request {
 
     // === for codecs ===
 
-    /// Sets the line of a request that came without one, as pseudo-fields of HTTP/2: the method, and
-    /// the parts that the target is composed of. `is_composed` says that an absolute target is sent
-    /// as a path over HTTP/1: see [`Request::wire_target`]. Call it before the fields are appended.
+    /// Sets the line of a request that came without one, as pseudo-fields of HTTP/2. `is_composed` says
+    /// that an absolute target is sent as a path over HTTP/1: see [`Request::wire_target`]. Call it
+    /// before the fields are appended.
     ///
     /// # Errors
     /// [`NoRoom`].
     pub fn set_received_line(
         &mut self,
         method: &[u8],
-        target: [&[u8]; 4],
+        target: ReceivedTarget<'_>,
         is_composed: bool,
     ) -> Result<(), NoRoom> {
-        self.set_method(method)?;
-        self.reshape(&target.map(|part| Segment::new(HeadText::Token, part)))?;
+        let parts: [&[u8]; 4] = match target {
+            ReceivedTarget::Whole(whole) => [whole, b"", b"", b""],
+            ReceivedTarget::Absolute {
+                scheme,
+                authority,
+                path,
+            } => [scheme, SCHEME_END, authority, path],
+        };
+        if self.fields.set_clean_line(method, parts)? {
+            self.method = Method::from_token(method);
+            self.shape = match target {
+                ReceivedTarget::Whole(whole) => TargetShape::of(whole),
+                ReceivedTarget::Absolute {
+                    scheme,
+                    authority,
+                    path,
+                } => TargetShape::composed(scheme, authority, path),
+            };
+            debug_assert_eq!(self.shape, TargetShape::of(self.target()), "parts as said");
+        } else {
+            self.set_method(method)?;
+            self.reshape(&parts.map(|part| Segment::new(HeadText::Token, part)))?;
+        }
         self.is_composed = is_composed;
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::words::position_of;
+
 /// The four forms of a request target.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum TargetForm {
@@ -16,8 +18,27 @@ pub enum TargetForm {
     Origin,
 }
 
+/// What stands between a scheme and an authority.
+pub(crate) const SCHEME_END: &[u8] = b"://";
+
+/// A target as HTTP/2 has it: see [`Request::set_received_line`](crate::Request::set_received_line).
+#[derive(Clone, Copy, Debug)]
+pub enum ReceivedTarget<'a> {
+    /// In one piece.
+    Whole(&'a [u8]),
+    /// An absolute target.
+    Absolute {
+        /// RFC 3986 section 3.1: a letter first.
+        scheme: &'a [u8],
+        /// A host and a port as in [`is_host`](crate::is_host): no user.
+        authority: &'a [u8],
+        /// Path and query, which begin with a slash, or nothing.
+        path: &'a [u8],
+    },
+}
+
 /// The positions of the parts of a target, relative to its first byte.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct TargetShape {
     pub(crate) form: TargetForm,
     /// Length of the scheme; 0 when there is none.
@@ -52,8 +73,7 @@ impl TargetShape {
             TargetForm::Asterisk => end,
             TargetForm::Absolute | TargetForm::Authority | TargetForm::Origin => authority.end,
         };
-        let query_mark =
-            memchr::memchr(b'?', &target[path_start..]).map_or(end, |at| path_start + at);
+        let query_mark = position_of(&target[path_start..], b'?').map_or(end, |at| path_start + at);
         let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         TargetShape {
             form,
@@ -62,6 +82,24 @@ impl TargetShape {
             authority_end: small(authority.end),
             path_start: small(path_start),
             query_mark: small(query_mark),
+            end: small(end),
+        }
+    }
+
+    /// The shape of an absolute target that was composed of these parts: a scheme, an authority that has
+    /// no byte of [`is_host`](crate::is_host)'s exceptions, and a path with its query, or none.
+    pub(crate) fn composed(scheme: &[u8], authority: &[u8], path: &[u8]) -> TargetShape {
+        let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let authority_start = scheme.len() + SCHEME_END.len();
+        let path_start = authority_start + authority.len();
+        let end = path_start + path.len();
+        TargetShape {
+            form: TargetForm::Absolute,
+            scheme_len: small(scheme.len()),
+            authority_start: small(authority_start),
+            authority_end: small(path_start),
+            path_start: small(path_start),
+            query_mark: small(position_of(path, b'?').map_or(end, |at| path_start + at)),
             end: small(end),
         }
     }
@@ -93,5 +131,5 @@ fn scheme_len(target: &[u8]) -> Option<usize> {
     let len = target
         .iter()
         .position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')))?;
-    (target[0].is_ascii_alphabetic() && target[len..].starts_with(b"://")).then_some(len)
+    (target[0].is_ascii_alphabetic() && target[len..].starts_with(SCHEME_END)).then_some(len)
 }

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 
 use crate::{
     BodyLength, ConnectionOptions, Fields, HeadLimits, HostError, LengthError, Method, NoRoom,
-    Request, Response, TargetForm, TransferCoding, Version, comma_values, connection_options,
-    content_length, cookies, is_field_name, is_field_value, is_persistent, is_target,
-    parse_authority, parse_content_length, remove_connection_options, remove_hop_by_hop,
+    ReceivedTarget, Request, Response, TargetForm, TransferCoding, Version, comma_values,
+    connection_options, content_length, cookies, is_field_name, is_field_value, is_persistent,
+    is_target, parse_authority, parse_content_length, remove_connection_options, remove_hop_by_hop,
     request_body_length, response_body_length, transfer_coding, upgrade_protocol, validate_host,
 };
 
@@ -685,7 +685,7 @@ fn what_is_composed_stays_one_piece() {
 fn fields_that_came_one_by_one_go_out_in_one_run() {
     let mut request = Request::default();
     request
-        .set_received_line(b"GET", [b"https", b"://", b"a.b", b"/p?q"], true)
+        .set_received_line(b"GET", absolute(b"/p?q"), true)
         .unwrap();
     for (name, value) in [("host", "a.b"), ("x", ""), ("y", "1, 2")] {
         let fields = request.fields_mut();
@@ -717,7 +717,7 @@ fn fields_that_came_one_by_one_go_out_in_one_run() {
 fn a_composed_target_goes_out_as_a_path() {
     let mut request = Request::default();
     request
-        .set_received_line(b"GET", [b"https", b"://", b"a.b", b"/p?q"], true)
+        .set_received_line(b"GET", absolute(b"/p?q"), true)
         .unwrap();
     assert_eq!(request.form(), TargetForm::Absolute);
     assert_eq!(request.target(), b"https://a.b/p?q");
@@ -732,10 +732,61 @@ fn a_composed_target_goes_out_as_a_path() {
     assert_eq!(request.wire_target(), b"http://c.d/");
     request.clear();
     for (target, is_composed) in [(&b"ftp://a.b/"[..], false), (b"*", true), (b"/x", true)] {
-        let parts = [target, b"", b"", b""];
+        let received = ReceivedTarget::Whole(target);
         request
-            .set_received_line(b"GET", parts, is_composed)
+            .set_received_line(b"GET", received, is_composed)
             .unwrap();
         assert_eq!(request.wire_target(), target);
+    }
+}
+
+#[test]
+fn a_line_in_parts_is_the_line_that_rules_set() {
+    for path in [
+        &b""[..],
+        b"/",
+        b"/p?q",
+        b"/a?b?c/d",
+        b"/\x7f",
+        b"/p q?",
+        &[b'/'; 90],
+    ] {
+        for method in [&b"GET"[..], b"G T", b"PATCH"] {
+            let mut expected = Request::default();
+            expected.set_method(method).unwrap();
+            let target = [b"https://a.b", path].concat();
+            expected.set_target(&target).unwrap();
+            for received in [absolute(path), ReceivedTarget::Whole(&target)] {
+                let mut request = Request::default();
+                request.set_received_line(method, received, true).unwrap();
+                assert_eq!(request.method_token(), expected.method_token());
+                assert_eq!(request.method(), expected.method());
+                assert_eq!(request.target(), expected.target());
+                assert_eq!(request.scheme(), expected.scheme());
+                assert_eq!(request.target_authority(), expected.target_authority());
+                assert_eq!(request.path(), expected.path());
+                assert_eq!(request.query(), expected.query());
+                let bytes = expected.fields().wire_bytes();
+                assert_eq!(request.fields().wire_bytes(), bytes);
+            }
+        }
+    }
+    let mut small = Request::new(HeadLimits {
+        field_count_max: 3,
+        head_bytes_max: 15,
+    });
+    let set = small.set_received_line(b"GET", absolute(b"/"), true);
+    assert_eq!((set, small.target()), (Ok(()), &b"https://a.b/"[..]));
+    small.clear();
+    let set = small.set_received_line(b"GET", absolute(b"/p"), true);
+    assert_eq!((set, small.target()), (Err(NoRoom), &b""[..]));
+}
+
+/// `https://a.b` and a path, as HTTP/2 has it.
+fn absolute(path: &[u8]) -> ReceivedTarget<'_> {
+    ReceivedTarget::Absolute {
+        scheme: b"https",
+        authority: b"a.b",
+        path,
     }
 }

@@ -19,6 +19,38 @@ pub(crate) fn contains_any<const N: usize>(bytes: &[u8], wanted: [u8; N]) -> boo
     words.any(|word| word_contains_any(u64::from_ne_bytes(*word), wanted))
 }
 
+/// Whether a byte of a text is a space, a control character, or one of the `wanted`: what ends a word of
+/// a head.
+#[inline]
+pub(crate) fn contains_blank_or<const N: usize>(bytes: &[u8], wanted: [u8; N]) -> bool {
+    let is_blank = |byte: u8| byte <= b' ' || byte == 0x7f;
+    let Some(last) = bytes.last_chunk::<8>() else {
+        return bytes
+            .iter()
+            .any(|byte| is_blank(*byte) || wanted.contains(byte));
+    };
+    // The high bit of a byte is set when the byte is below the one after the space. It may be of one
+    // after such a byte, too: the answer is the same.
+    let below = |word: u64| word.wrapping_sub(LOW_BIT_OF_EACH_BYTE * 0x21) & !word;
+    let is_found = |word: &[u8; 8]| {
+        let word = u64::from_ne_bytes(*word);
+        below(word) & HIGH_BIT_OF_EACH_BYTE != 0
+            || word_contains_any(word, [0x7f])
+            || word_contains_any(word, wanted)
+    };
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().any(is_found) || is_found(last)
+}
+
+/// The position of the first such byte.
+#[inline]
+pub(crate) fn position_of(bytes: &[u8], byte: u8) -> Option<usize> {
+    if bytes.len() > SHORT_TEXT_BYTES {
+        return memchr::memchr(byte, bytes);
+    }
+    bytes.iter().position(|other| *other == byte)
+}
+
 #[inline]
 fn word_contains_any<const N: usize>(word: u64, wanted: [u8; N]) -> bool {
     // Of a byte that is zero the high bit is set. It may be of one before such a byte, too: the
@@ -79,6 +111,32 @@ mod tests {
             let wanted = [0, b'\r', b'\n'];
             let expected = bytes.iter().any(|byte| wanted.contains(byte));
             prop_assert_eq!(contains_any(&bytes, wanted), expected);
+        }
+
+        #[test]
+        fn it_finds_blanks(
+            mut bytes in proptest::collection::vec(prop_oneof![0x21_u8..0x7f, 0x80_u8..=255], 0..40),
+            odd in proptest::option::of((
+                any::<prop::sample::Index>(),
+                prop_oneof![Just(0x7f), Just(b':'), 0_u8..0x24, any::<u8>()],
+            )),
+        ) {
+            if let Some((at, byte)) = odd && !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            let is_blank = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
+            prop_assert_eq!(contains_blank_or(&bytes, []), bytes.iter().any(is_blank));
+            let is_found = |byte: &u8| is_blank(byte) || *byte == b':';
+            prop_assert_eq!(contains_blank_or(&bytes, [b':']), bytes.iter().any(is_found));
+        }
+
+        #[test]
+        fn it_finds_the_first(
+            bytes in proptest::collection::vec(b'a'..b'f', 0..80),
+        ) {
+            let expected = bytes.iter().position(|byte| *byte == b'c');
+            prop_assert_eq!(position_of(&bytes, b'c'), expected);
         }
     }
 }

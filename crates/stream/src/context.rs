@@ -49,6 +49,13 @@ pub(crate) struct Context<'s> {
     pub(crate) downward: Deadline,
 }
 
+/// The timers of a context, which the task of a stream keeps for its next one: they wake the same task.
+#[derive(Debug, Default)]
+pub(crate) struct KeptTimers {
+    upward: Deadline,
+    downward: Deadline,
+}
+
 impl<'s> Context<'s> {
     /// A context for exchanges of a session on this frontend.
     pub(crate) fn new(
@@ -56,6 +63,16 @@ impl<'s> Context<'s> {
         session: &'s Session,
         running: Rc<RunningGeneration>,
         frontend: Arc<Frontend>,
+    ) -> Self {
+        Self::with_timers(local, session, (running, frontend), KeptTimers::default())
+    }
+
+    /// As [`Self::new`], with timers that were kept.
+    pub(crate) fn with_timers(
+        local: &Rc<WorkerLocal>,
+        session: &'s Session,
+        (running, frontend): (Rc<RunningGeneration>, Arc<Frontend>),
+        timers: KeptTimers,
     ) -> Self {
         Self {
             session,
@@ -67,8 +84,8 @@ impl<'s> Context<'s> {
             upgraded_for: Cell::new(None),
             row: None,
             stream: None,
-            upward: Deadline::new(),
-            downward: Deadline::new(),
+            upward: timers.upward,
+            downward: timers.downward,
         }
     }
 
@@ -78,6 +95,16 @@ impl<'s> Context<'s> {
         exchange.tracked.fit(self.running.tune().stick_counters);
         exchange.settings.addresses = self.session.addresses;
         exchange.settings.client_timeout = self.frontend.model.timeouts.client;
+    }
+
+    /// Gives back the timers, which run on without a deadline.
+    pub(crate) fn into_timers(self) -> KeptTimers {
+        self.upward.clear();
+        self.downward.clear();
+        KeptTimers {
+            upward: self.upward,
+            downward: self.downward,
+        }
     }
 
     /// Gives back the configuration and the frontend, for the session's next context.

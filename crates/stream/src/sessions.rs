@@ -34,21 +34,20 @@ thread_local! {
 struct SessionList {
     rows: Vec<Option<Rc<SessionRow>>>,
     free: Vec<usize>,
+    /// Rows that are not used, for the next streams.
+    spare: Vec<Rc<SessionRow>>,
     entered: u64,
 }
+
+/// Rows that a worker keeps for their memory: streams come and go.
+const SPARE_COUNT_MAX: usize = 256;
 
 /// What `show sess` shows of a connection.
 #[derive(Debug)]
 pub(crate) struct SessionRow {
     id: u64,
-    frontend: Arc<Frontend>,
-    /// Name and number of the bind.
-    listener: (Option<String>, u32),
-    protocol: &'static str,
-    source: Option<SocketAddr>,
-    destination: Option<SocketAddr>,
-    accepted: Instant,
-    accepted_at: SystemTime,
+    /// `None` for a row that is not used.
+    connection: Option<RowConnection>,
     /// The configuration that the current exchange began with; `backend` and `server` are indexes
     /// in it.
     running: RefCell<Option<Rc<RunningGeneration>>>,
@@ -57,16 +56,29 @@ pub(crate) struct SessionRow {
     server: Cell<Option<usize>>,
     exchange_count: Cell<u64>,
     uri: RefCell<UriStart>,
-    /// The bind it came through, to know when that is removed.
-    bind_watch: BindWatch,
     is_connected: Cell<bool>,
     is_killed: Cell<bool>,
     idleness: Cell<Idleness>,
     waker: RefCell<Option<Waker>>,
+    content: Cell<RowContent>,
+}
+
+/// What does not change while a row is listed.
+#[derive(Debug)]
+struct RowConnection {
+    frontend: Arc<Frontend>,
+    /// Name and number of the bind.
+    listener: (Option<String>, u32),
+    protocol: &'static str,
+    source: Option<SocketAddr>,
+    destination: Option<SocketAddr>,
+    accepted: Instant,
+    accepted_at: SystemTime,
+    /// The bind it came through, to know when that is removed.
+    bind_watch: BindWatch,
     /// The socket of the connection.
     socket: SocketReference,
     is_tls: bool,
-    content: Cell<RowContent>,
 }
 
 /// What a row is of.
@@ -147,7 +159,13 @@ impl SessionEntry {
             list.entered += 1;
             // Unique while the process lives, as the addresses in HAProxy's list are.
             let id = ((worker as u64 + 1) << 40) | list.entered;
-            let row = Rc::new(SessionRow::new((session, content), frontend, id, waker));
+            let mut row = list.spare.pop().unwrap_or_default();
+            if Rc::get_mut(&mut row).is_none() {
+                row = Rc::default();
+            }
+            if let Some(row) = Rc::get_mut(&mut row) {
+                row.begin((session, content), frontend, id, waker);
+            }
             let entry = Some(Rc::clone(&row));
             let position = match list.free.pop() {
                 Some(position) => {
@@ -179,19 +197,52 @@ impl Drop for SessionEntry {
         // Dropped outside the borrow: its waker may hold the last reference to a task, and
         // dropping that may use the list.
         drop(entry);
+        if let Some(row) = Rc::get_mut(&mut self.row) {
+            row.end();
+            let _ = SESSIONS.try_with(|list| {
+                let mut list = list.borrow_mut();
+                if list.spare.len() < SPARE_COUNT_MAX {
+                    list.spare.push(Rc::clone(&self.row));
+                }
+            });
+        }
+    }
+}
+
+impl Default for SessionRow {
+    fn default() -> Self {
+        Self {
+            id: 0,
+            connection: None,
+            running: RefCell::new(None),
+            begun: Cell::new(None),
+            backend: Cell::new(None),
+            server: Cell::new(None),
+            exchange_count: Cell::new(0),
+            uri: RefCell::default(),
+            is_connected: Cell::new(false),
+            is_killed: Cell::new(false),
+            idleness: Cell::new(Idleness::None),
+            waker: RefCell::new(None),
+            content: Cell::new(RowContent::Stream),
+        }
     }
 }
 
 impl SessionRow {
-    fn new(
+    /// Begins to be the row of a connection or a stream. It is as [`Self::default`] before.
+    fn begin(
+        &mut self,
         (session, content): (&Session, RowContent),
         frontend: &Arc<Frontend>,
         id: u64,
         waker: Waker,
-    ) -> Self {
+    ) {
+        self.id = id;
+        self.content = Cell::new(content);
+        self.waker = RefCell::new(Some(waker));
         let bind = &Admission::listening(&session.admission).bind;
-        Self {
-            id,
+        self.connection = Some(RowConnection {
             frontend: Arc::clone(frontend),
             listener: (bind.name.clone(), bind.id),
             protocol: match &bind.address {
@@ -203,21 +254,40 @@ impl SessionRow {
             destination: session.addresses.destination,
             accepted: session.accepted,
             accepted_at: session.accepted_at,
-            running: RefCell::new(None),
-            begun: Cell::new(None),
-            backend: Cell::new(None),
-            server: Cell::new(None),
-            exchange_count: Cell::new(0),
-            uri: RefCell::default(),
             bind_watch: session.admission.bind_watch(),
-            is_connected: Cell::new(false),
-            is_killed: Cell::new(false),
-            idleness: Cell::new(Idleness::None),
-            waker: RefCell::new(Some(waker)),
             socket: session.socket.clone(),
             is_tls: session.tls.is_some(),
-            content: Cell::new(content),
-        }
+        });
+    }
+
+    /// Is not used any more: lets go of everything, and is as [`Self::default`].
+    fn end(&mut self) {
+        let Self {
+            id: _,
+            connection,
+            running,
+            begun,
+            backend,
+            server,
+            exchange_count,
+            uri,
+            is_connected,
+            is_killed,
+            idleness,
+            waker,
+            content: _,
+        } = self;
+        *connection = None;
+        *running.get_mut() = None;
+        begun.set(None);
+        backend.set(None);
+        server.set(None);
+        exchange_count.set(0);
+        uri.get_mut().set(&[]);
+        is_connected.set(false);
+        is_killed.set(false);
+        idleness.set(Idleness::None);
+        *waker.get_mut() = None;
     }
 
     /// Notes that an exchange begins.
@@ -327,21 +397,23 @@ impl SessionRow {
             return None;
         };
         let is_one = !matches!(kind, ConnectionKind::Http2 { .. });
-        let socket = self.socket.open_socket()?;
+        let connection = self.connection.as_ref()?;
+        let socket = connection.socket.open_socket()?;
         Some(ConnectionDescriptor {
             descriptor: socket.descriptor,
             socket: socket.number,
             worker,
             local: socket.local,
             peer: socket.peer,
-            side: ConnectionSide::Client(Arc::clone(&self.frontend)),
+            side: ConnectionSide::Client(Arc::clone(&connection.frontend)),
             carries: Some(kind),
-            is_tls: self.is_tls,
+            is_tls: connection.is_tls,
             session: (is_one && self.begun.get().is_some()).then_some(self.id),
         })
     }
 
-    fn info(&self, worker: usize) -> SessionInfo {
+    fn info(&self, worker: usize) -> Option<SessionInfo> {
+        let connection = self.connection.as_ref()?;
         let running = self.running.borrow();
         let generation = running.as_ref().map(|running| &running.generation);
         let backend = generation
@@ -352,29 +424,29 @@ impl SessionRow {
             .and_then(|(backend, server_index)| backend.servers.get(server_index));
         let text = |address: Option<SocketAddr>| match address {
             Some(address) => address.to_string(),
-            None => format!("unix:{}", self.listener.1),
+            None => format!("unix:{}", connection.listener.1),
         };
-        let since = self.begun.get().unwrap_or(self.accepted);
-        SessionInfo {
+        let since = self.begun.get().unwrap_or(connection.accepted);
+        Some(SessionInfo {
             id: self.id,
             worker,
-            protocol: self.protocol,
-            source: text(self.source),
-            destination: text(self.destination),
-            frontend: proxy_name(&self.frontend.model.common),
-            listener: self.listener.clone(),
+            protocol: connection.protocol,
+            source: text(connection.source),
+            destination: text(connection.destination),
+            frontend: proxy_name(&connection.frontend.model.common),
+            listener: connection.listener.clone(),
             backend: backend.map(|backend| proxy_name(&backend.model.common)),
             server: server.map(|server| {
                 let address = server.state.current_address().address.clone();
                 let address = address.map_or_else(String::new, |address| address.to_string());
                 (server.name().to_owned(), server.model.id, address)
             }),
-            accepted_at: self.accepted_at,
+            accepted_at: connection.accepted_at,
             age: ballast_worker::now().saturating_duration_since(since),
             exchange_count: self.exchange_count.get(),
             uri: String::from_utf8_lossy(self.uri.borrow().bytes()).into_owned(),
             is_busy: self.begun.get().is_some(),
-        }
+        })
     }
 }
 
@@ -399,7 +471,7 @@ pub fn sessions(worker: usize, position: usize, position_count: usize) -> Sessio
     });
     found.sort_by_key(|row| row.id);
     SessionPage {
-        sessions: found.iter().map(|row| row.info(worker)).collect(),
+        sessions: found.iter().filter_map(|row| row.info(worker)).collect(),
         next,
     }
 }
@@ -455,7 +527,8 @@ pub fn end_session(id: u64) -> bool {
 pub fn kill_connections_of_removed_binds(limit: Duration) {
     let now = ballast_worker::now();
     let is_due = |row: &&Rc<SessionRow>| {
-        let since = row.bind_watch.leaving_since();
+        let connection = row.connection.as_ref();
+        let since = connection.and_then(|connection| connection.bind_watch.leaving_since());
         since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
     };
     let due: Vec<Rc<SessionRow>> = SESSIONS.with_borrow(|list| {

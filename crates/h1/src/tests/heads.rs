@@ -1,6 +1,6 @@
 //! Heads and how they are forwarded.
 
-use ballast_message::{BodyLength, Method, Request, Response, Version};
+use ballast_message::{BodyLength, Method, ReceivedTarget, Request, Response, Version};
 
 use super::{request, response};
 use crate::{
@@ -378,9 +378,12 @@ fn a_head_half_received_may_be_asked() {
 #[test]
 fn a_target_composed_of_pseudo_fields_is_sent_as_a_path() {
     let mut request = Request::default();
-    request
-        .set_received_line(b"GET", [b"https", b"://", b"a.b", b"/p?q"], true)
-        .unwrap();
+    let target = ReceivedTarget::Absolute {
+        scheme: b"https",
+        authority: b"a.b",
+        path: b"/p?q",
+    };
+    request.set_received_line(b"GET", target, true).unwrap();
     request.set_version(Version::Http2);
     let fields = request.fields_mut();
     fields.append_received(b"host", b"a.b").unwrap();

@@ -20,7 +20,7 @@ use crate::frame::{self, PREFACE, STREAM_ID_MAX};
 use crate::head::HeadScratch;
 use crate::hpack::{HpackDecoder, HpackEncoder};
 use crate::settings::{H2Settings, PeerSettings, WINDOW_BYTES_AT_FIRST};
-use crate::stream::{Side, StreamId, StreamState, Streams, Waiting};
+use crate::stream::{Side, StreamId, StreamState, Streams, StreamsMemory, Waiting};
 
 pub use event::{Event, IncomingHeads, Step};
 pub use send::SendError;
@@ -118,6 +118,42 @@ pub struct H2Connection {
     /// The frames and the resets that were counted when the present turn began.
     turn_start: (u64, u64),
     error: Option<H2Error>,
+}
+
+/// What a connection needs only while frames are on the way: see [`H2Connection::release`].
+#[derive(Debug)]
+pub struct WorkMemory {
+    streams: StreamsMemory,
+    scratch: HeadScratch,
+    strings: Vec<u8>,
+    turns: VecDeque<u32>,
+    updates: Vec<u32>,
+}
+
+/// Memory for more streams, or for longer strings, is not kept.
+const KEPT_STREAM_COUNT_MAX: usize = 128;
+const KEPT_STRING_BYTES_MAX: usize = 4096;
+
+impl WorkMemory {
+    /// Without what it had; `None` when it is too large to be kept, or not worth it.
+    fn cleared(mut self) -> Option<Self> {
+        let streams = self.streams.stream_count();
+        let largest = streams
+            .max(self.turns.capacity())
+            .max(self.updates.capacity());
+        let scratch = &mut self.scratch;
+        let strings = scratch.pseudo.capacity() + scratch.cookies.capacity();
+        let bytes = strings + self.strings.capacity();
+        if streams == 0 || largest > KEPT_STREAM_COUNT_MAX || bytes > KEPT_STRING_BYTES_MAX {
+            return None;
+        }
+        scratch.pseudo.clear();
+        scratch.cookies.clear();
+        self.strings.clear();
+        self.turns.clear();
+        self.updates.clear();
+        Some(self)
+    }
 }
 
 /// A header block whose names and values take so many times what a block may take on the wire ends the
@@ -281,16 +317,44 @@ impl H2Connection {
     }
 
     /// Frees the memory that is only needed while frames are on the way, for a connection that
-    /// becomes idle. The tables of header fields stay.
-    pub fn release(&mut self) {
+    /// becomes idle. The tables of header fields stay. What is worth it is returned, for another
+    /// connection or this one: see [`Self::resume`].
+    pub fn release(&mut self) -> Option<WorkMemory> {
         self.reader.release();
-        self.decoder.release();
         self.owed.release();
-        if self.streams.len() == 0 {
-            self.streams.release();
-            self.scratch = HeadScratch::default();
-            self.turns = VecDeque::new();
-            self.updates = Vec::new();
+        let strings = self.decoder.take_memory();
+        if self.streams.len() > 0 {
+            return None;
+        }
+        let memory = WorkMemory {
+            streams: self.streams.take_memory(),
+            scratch: std::mem::take(&mut self.scratch),
+            strings,
+            turns: std::mem::take(&mut self.turns),
+            updates: std::mem::take(&mut self.updates),
+        };
+        memory.cleared()
+    }
+
+    /// Whether its memory was released, and none was needed since.
+    pub fn is_released(&self) -> bool {
+        self.streams.has_no_memory()
+    }
+
+    /// Uses memory that was released, here or elsewhere: for a connection that becomes busy. It does
+    /// nothing unless [`Self::is_released`].
+    pub fn resume(&mut self, memory: WorkMemory) {
+        if !self.is_released() {
+            return;
+        }
+        self.streams.set_memory(memory.streams);
+        self.decoder.set_memory(memory.strings);
+        self.scratch = memory.scratch;
+        if self.turns.is_empty() {
+            self.turns = memory.turns;
+        }
+        if self.updates.is_empty() {
+            self.updates = memory.updates;
         }
     }
 

@@ -193,7 +193,15 @@ impl H2Connection {
     /// [`Self::reserve`] for it, or [`Self::unreserve`]. Ask until there is none, after
     /// [`Event::WindowOpened`](super::Event::WindowOpened), after
     /// [`Event::Settings`](super::Event::Settings), and after reservations were given up.
+    #[inline]
     pub fn next_turn(&mut self) -> Option<StreamId> {
+        if self.turns.is_empty() {
+            return None;
+        }
+        self.first_turn()
+    }
+
+    fn first_turn(&mut self) -> Option<StreamId> {
         while self.send.available() > 0 {
             let id = self.turns.pop_front()?;
             let Some(stream) = self.streams.find_mut(id) else {
@@ -272,11 +280,11 @@ impl H2Connection {
     }
 
     fn check_data(&self, stream: StreamId, bytes: usize) -> Result<(), SendError> {
-        self.check_open(stream)?;
-        let found = self.streams.find(stream.0);
-        match found {
-            Some(found) if bytes <= found.send.reserved() as usize => Ok(()),
-            _ => Err(SendError::NotReserved),
+        match self.streams.find(stream.0) {
+            Some(found) if !found.state.can_send() => Err(SendError::StreamClosed),
+            Some(found) if bytes > found.send.reserved() as usize => Err(SendError::NotReserved),
+            Some(_) => Ok(()),
+            None => Err(SendError::StreamClosed),
         }
     }
 

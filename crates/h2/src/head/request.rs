@@ -1,7 +1,7 @@
 //! Request heads (RFC 9113 sections 8.3.1 and 8.5, RFC 8441 section 4).
 
 use ballast_message::{
-    BodyLength, HostError, Request, Version, is_host, is_token, parse_authority,
+    BodyLength, HostError, ReceivedTarget, Request, Version, is_host, is_token, parse_authority,
 };
 
 use super::rules::{self, DeclaredLength, FieldKind, ListBytes};
@@ -22,13 +22,15 @@ enum Pseudo {
 impl Pseudo {
     const COUNT: usize = 5;
 
+    #[inline]
     fn of(name: &[u8]) -> Option<Pseudo> {
-        Some(match name {
-            b":method" => Pseudo::Method,
-            b":scheme" => Pseudo::Scheme,
-            b":authority" => Pseudo::Authority,
-            b":path" => Pseudo::Path,
-            b":protocol" => Pseudo::Protocol,
+        // By the length first.
+        Some(match name.len() {
+            5 if name == b":path" => Pseudo::Path,
+            7 if name == b":method" => Pseudo::Method,
+            7 if name == b":scheme" => Pseudo::Scheme,
+            9 if name == b":protocol" => Pseudo::Protocol,
+            10 if name == b":authority" => Pseudo::Authority,
             _ => return None,
         })
     }
@@ -302,7 +304,7 @@ impl<'a> Line<'a> {
             return Err(HeadError::ConnectInvalid);
         }
         request
-            .set_received_line(self.method, [authority, b"", b"", b""], false)
+            .set_received_line(self.method, ReceivedTarget::Whole(authority), false)
             .map_err(|_| HeadError::TooLong)?;
         Ok(Some(authority))
     }
@@ -322,24 +324,28 @@ impl<'a> Line<'a> {
             path => path,
         };
         let default_port: &[u8] = match scheme {
+            b"http" => b"80",
+            b"https" => b"443",
             scheme if scheme.eq_ignore_ascii_case(b"http") => b"80",
             scheme if scheme.eq_ignore_ascii_case(b"https") => b"443",
             _ => b"",
         };
-        let authority = self
-            .authority
-            .map(|authority| checked_authority(authority, default_port))
-            .transpose()?;
-        let target: [&[u8]; 4] = match authority {
-            // A question about the server itself has no path (RFC 9110, section 7.1).
-            Some(authority) if path == b"*" && is_scheme(scheme) => {
-                [scheme, b"://", authority, b""]
-            }
-            Some(authority) if is_scheme(scheme) => [scheme, b"://", authority, path],
-            _ => [path, b"", b"", b""],
+        let is_known = !default_port.is_empty();
+        let authority = match self.authority {
+            Some(authority) => Some(checked_authority(authority, default_port)?),
+            None => None,
+        };
+        let target = match authority {
+            Some(authority) if is_known || is_scheme(scheme) => ReceivedTarget::Absolute {
+                scheme,
+                authority,
+                // A question about the server itself has no path (RFC 9110, section 7.1).
+                path: if path == b"*" { b"" } else { path },
+            },
+            _ => ReceivedTarget::Whole(path),
         };
         request
-            .set_received_line(method, target, !default_port.is_empty())
+            .set_received_line(method, target, is_known)
             .map_err(|_| HeadError::TooLong)?;
         Ok(authority)
     }
@@ -350,7 +356,9 @@ impl<'a> Line<'a> {
         // The method of the preface is none.
         self.method == b"PRI"
             || !is_token(self.method)
-            || self.scheme.is_some_and(|scheme| !is_scheme(scheme))
+            || self
+                .scheme
+                .is_some_and(|scheme| scheme != b"http" && scheme != b"https" && !is_scheme(scheme))
             || self.path.is_some_and(|path| path.iter().any(is_delete))
     }
 }
@@ -377,9 +385,17 @@ fn checked_authority<'a>(authority: &'a [u8], default_port: &[u8]) -> Result<&'a
     if !is_host(authority) {
         return Err(HeadError::Host(HostError::AuthorityInvalid));
     }
-    match parse_authority(authority) {
-        Some((host, Some(port))) if port == default_port || port.is_empty() => Ok(host),
-        Some(_) => Ok(authority),
-        None => Err(HeadError::Host(HostError::AuthorityInvalid)),
+    let (host, port) = if authority.first() == Some(&b'[') {
+        parse_authority(authority).ok_or(HeadError::Host(HostError::AuthorityInvalid))?
+    } else {
+        // A host without a user, and mostly short.
+        match authority.iter().rposition(|byte| *byte == b':') {
+            Some(at) => (&authority[..at], Some(&authority[at + 1..])),
+            None => (authority, None),
+        }
+    };
+    match port {
+        Some(port) if port == default_port || port.is_empty() => Ok(host),
+        _ => Ok(authority),
     }
 }

@@ -69,9 +69,7 @@ pub(crate) fn write_response(encoder: &mut HpackEncoder, response: &Response, ou
         101 => 200,
         status => status,
     };
-    let digit = |number: u16| b'0' + u8::try_from(number % 10).unwrap_or(0);
-    let digits = [digit(status / 100), digit(status / 10), digit(status)];
-    encoder.encode_as(FieldIndexing::Without, b":status", &digits, out);
+    encoder.encode_status(status, out);
     let switches = response.status() == 101;
     for field in response.fields() {
         match FieldKind::of(field.name) {

@@ -58,9 +58,16 @@ impl HpackDecoder {
         self.is_update_due = size_limit < self.table.size_max();
     }
 
-    /// Frees what is only needed while blocks are decoded.
-    pub fn release(&mut self) {
-        self.scratch = Vec::new();
+    /// Gives up the memory that is only needed while blocks are decoded.
+    pub(crate) fn take_memory(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.scratch)
+    }
+
+    /// Uses this memory, if there is none.
+    pub(crate) fn set_memory(&mut self, memory: Vec<u8>) {
+        if self.scratch.capacity() == 0 {
+            self.scratch = memory;
+        }
     }
 
     /// Decodes a whole header block. Each field goes to `sink` before the next is read. The memory

@@ -74,7 +74,7 @@ const fn repeated(names: &[&str]) -> u64 {
     let mut bits = 0;
     let mut at = 0;
     while at < names.len() {
-        bits |= 1 << static_table::index_of(names[at].as_bytes());
+        bits |= 1 << static_table::const_index_of(names[at].as_bytes());
         at += 1;
     }
     bits
@@ -189,6 +189,18 @@ impl HpackEncoder {
         self.encode_known(static_table::index_of(name), indexing, name, value, out);
     }
 
+    /// Appends `:status`: the usual ones are in the static table, and others enter no table.
+    pub(crate) fn encode_status(&mut self, status: u16, out: &mut Vec<u8>) {
+        if let Some(index) = static_table::index_of_status(status) {
+            integer::encode(out, index, 7, 0x80);
+            return;
+        }
+        let digit = |number: u16| b'0' + u8::try_from(number % 10).unwrap_or(0);
+        let digits = [digit(status / 100), digit(status / 10), digit(status)];
+        self.encode_as(FieldIndexing::Without, b":status", &digits, out);
+    }
+
+    #[inline]
     fn encode_known(
         &mut self,
         name_index: usize,
@@ -200,7 +212,7 @@ impl HpackEncoder {
         let is_sensitive = indexing == FieldIndexing::Never;
         if (1..=static_table::LAST_VALUE).contains(&name_index)
             && !is_sensitive
-            && let Some(index) = static_table::index_of_pair(name_index, name, value)
+            && let Some(index) = static_table::index_of_pair(name_index, value)
         {
             integer::encode(out, index, 7, 0x80);
             return;
@@ -260,19 +272,33 @@ fn string(text: &[u8], may_compress: bool, out: &mut Vec<u8>) {
 
 /// A number below [`HASHES`] that differs for most fields. It decides nothing: whatever it finds is
 /// compared.
+#[inline]
 fn slot_of(name: &[u8], value: &[u8]) -> usize {
-    let mut hash = 0x811c_9dc5_u32 ^ u32::try_from(name.len()).unwrap_or(0);
-    let mut mix = |bytes: &[u8]| {
-        let (words, rest) = bytes.as_chunks::<4>();
-        for word in words {
-            hash = (hash.rotate_left(5) ^ u32::from_le_bytes(*word)).wrapping_mul(0x9e37_79b1);
-        }
-        for byte in rest {
-            hash = (hash.rotate_left(5) ^ u32::from(*byte)).wrapping_mul(0x9e37_79b1);
-        }
-    };
-    mix(name);
-    mix(value);
+    let length = u64::try_from(name.len()).unwrap_or(0);
+    let hash = mix(mix(0x811c_9dc5 ^ length, name), value);
     // The high bits are mixed best.
-    (hash >> (u32::BITS - HASHES.ilog2())) as usize
+    (hash >> (u64::BITS - HASHES.ilog2())) as usize
+}
+
+/// Mixes a text into a hash, in words; the last word may have bytes of the one before it.
+#[inline]
+fn mix(hash: u64, text: &[u8]) -> u64 {
+    let step =
+        |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    if let Some(last) = text.last_chunk::<8>() {
+        let (words, _) = text.as_chunks::<8>();
+        let hash = words
+            .iter()
+            .fold(hash, |hash, word| step(hash, u64::from_le_bytes(*word)));
+        return step(hash, u64::from_le_bytes(*last));
+    }
+    match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            let first = u64::from(u32::from_le_bytes(*first));
+            step(hash, first << 32 | u64::from(u32::from_le_bytes(*last)))
+        }
+        _ => text
+            .iter()
+            .fold(hash, |hash, byte| step(hash, u64::from(*byte))),
+    }
 }

@@ -81,7 +81,16 @@ pub(crate) fn entry(index: usize) -> Option<(&'static [u8], &'static [u8])> {
 
 /// The first entry with this name; 0 if there is none.
 #[inline]
-pub(crate) const fn index_of(name: &[u8]) -> usize {
+pub(crate) fn index_of(name: &[u8]) -> usize {
+    let slot = usize::from(BY_SUM[sum(name) % SLOTS]);
+    if slot == 0 || ENTRIES[slot - 1].0.as_bytes() != name {
+        return 0;
+    }
+    slot
+}
+
+/// The same for constants.
+pub(crate) const fn const_index_of(name: &[u8]) -> usize {
     let slot = BY_SUM[sum(name) % SLOTS] as usize;
     if slot == 0 || !is_equal(ENTRIES[slot - 1].0.as_bytes(), name) {
         return 0;
@@ -90,7 +99,6 @@ pub(crate) const fn index_of(name: &[u8]) -> usize {
 }
 
 /// Comparison that constants may use.
-#[inline]
 const fn is_equal(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;
@@ -105,12 +113,38 @@ const fn is_equal(one: &[u8], other: &[u8]) -> bool {
     true
 }
 
-/// The entry with this name and value, searched from the first entry of that name on.
-pub(crate) fn index_of_pair(first: usize, name: &[u8], value: &[u8]) -> Option<usize> {
-    (first..=STATIC_COUNT)
-        .take_while(|index| entry(*index).is_some_and(|(other, _)| other == name))
-        .find(|index| entry(*index).is_some_and(|(_, other)| other == value))
+/// The entry with this value among those of one name, the first of which has the index `first`.
+pub(crate) fn index_of_pair(first: usize, value: &[u8]) -> Option<usize> {
+    let last = match first {
+        METHOD => METHOD + 1,
+        PATH => PATH + 1,
+        SCHEME => SCHEME + 1,
+        STATUS => STATUS + 6,
+        only => only,
+    };
+    (first..=last).find(|index| entry(*index).is_some_and(|(_, other)| other == value))
 }
+
+/// The entry of a status.
+#[inline]
+pub(crate) fn index_of_status(status: u16) -> Option<usize> {
+    Some(match status {
+        200 => STATUS,
+        204 => STATUS + 1,
+        206 => STATUS + 2,
+        304 => STATUS + 3,
+        400 => STATUS + 4,
+        404 => STATUS + 5,
+        500 => STATUS + 6,
+        _ => return None,
+    })
+}
+
+/// The first entries of the names that have several.
+const METHOD: usize = 2;
+const PATH: usize = 4;
+const SCHEME: usize = 6;
+const STATUS: usize = 8;
 
 /// Where the names stand by their sum: a size for which no two names meet.
 const SLOTS: usize = 512;
@@ -157,16 +191,20 @@ mod tests {
             let first = index_of(name);
             let expected = (1..=STATIC_COUNT).find(|at| entry(*at).unwrap().0 == name);
             assert_eq!(Some(first), expected, "{}", String::from_utf8_lossy(name));
-            assert_eq!(index_of_pair(first, name, value), Some(index));
+            assert_eq!(const_index_of(name), first);
+            assert_eq!(index_of_pair(first, value), Some(index));
         }
         let last = (1..=STATIC_COUNT).rfind(|at| !entry(*at).unwrap().1.is_empty());
         assert_eq!(last, Some(LAST_VALUE));
         assert_eq!(index_of(b"x-other"), 0);
         assert_eq!(index_of(b""), 0);
-        assert_eq!(
-            index_of_pair(index_of(b":method"), b":method", b"PUT"),
-            None
-        );
+        assert_eq!(const_index_of(b"x-other"), 0);
+        assert_eq!(index_of_pair(index_of(b":method"), b"PUT"), None);
+        for status in 0..1000_u16 {
+            let value = status.to_string();
+            let expected = index_of_pair(index_of(b":status"), value.as_bytes());
+            assert_eq!(index_of_status(status), expected, "{status}");
+        }
         assert_eq!(entry(0), None);
         assert_eq!(entry(62), None);
     }

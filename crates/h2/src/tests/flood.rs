@@ -213,10 +213,46 @@ fn what_is_kept_of_former_streams_is_little() {
         tested.written();
     }
     assert_eq!(tested.connection.stream_count(), 0);
-    tested.connection.release();
+    assert!(tested.connection.release().is_some(), "of one at a time");
     // Late frames of a stream that nobody remembers end that stream once more, and nothing else.
     tested.feed(&data(1, b"late", 0));
     assert_eq!(tested.ends(), ["RST 1 5"]);
+}
+
+#[test]
+fn memory_goes_from_an_idle_connection_to_a_busy_one() {
+    let settings = H2Settings {
+        stream_count_max: 0,
+        ..H2Settings::default()
+    };
+    let (mut one, mut other) = (Tested::server_with(settings), Tested::server_with(settings));
+    let open = |tested: &mut Tested, count: u32, begin: u32| {
+        for at in begin..begin + count {
+            tested.feed(&headers(2 * at + 1, &block(&POST), END_HEADERS));
+        }
+        assert!(tested.connection.release().is_none(), "it is busy");
+        let ids: Vec<_> = tested.connection.streams().collect();
+        assert_eq!(ids.len(), count as usize);
+        for id in ids {
+            tested.connection.finish(id, ErrorCode::CANCEL);
+        }
+    };
+    assert!(one.connection.is_released() && one.connection.release().is_none());
+    open(&mut one, 20, 0);
+    let memory = one.connection.release().unwrap();
+    assert!(one.connection.is_released());
+    other.connection.resume(memory);
+    assert!(!other.connection.is_released());
+    open(&mut other, 30, 0);
+    // It uses its own.
+    open(&mut one, 3, 20);
+    let memory = other.connection.release().unwrap();
+    one.connection.resume(memory);
+    open(&mut one, 5, 23);
+    // What many streams needed at once is not kept.
+    open(&mut other, 200, 30);
+    assert!(other.connection.release().is_none());
+    assert!(other.connection.is_released());
 }
 
 #[test]

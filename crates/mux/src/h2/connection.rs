@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, ResponseHead, StreamId};
-use ballast_message::{Fields, HeadLimits, Response};
+use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, StreamId};
+use ballast_message::{HeadLimits, Response};
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, approximate_now, send_buffers};
 
-use super::short_queue::ShortQueue;
+use super::stream_state::{StreamFailure, StreamState, note_waker};
 
 /// Bytes that may wait for the socket before streams wait for room.
 pub(super) const UNSENT_BYTES_MAX: usize = 64 * 1024;
@@ -60,104 +60,6 @@ pub(super) struct ConnectionState {
     spare_responses: Vec<Response>,
     /// When the last bytes came; at first, when the connection began.
     pub(super) received_at: Instant,
-}
-
-/// The state of a stream, of which its connection learns first.
-#[derive(Debug)]
-pub(super) struct StreamState {
-    pub(super) id: StreamId,
-    /// What came of the body and was not taken.
-    pub(super) received: RefCell<ShortQueue<Buffer>>,
-    /// Whether nothing follows `received`.
-    pub(super) received_end: Cell<bool>,
-    /// Trailers that came behind the body.
-    pub(super) trailers: RefCell<Option<Box<Fields>>>,
-    /// Heads of responses that were not taken.
-    pub(super) responses: RefCell<ShortQueue<(Response, ResponseHead)>>,
-    /// What answers the key of a request for a WebSocket.
-    pub(super) websocket_accept: RefCell<Option<Box<str>>>,
-    /// Why the stream carries nothing more.
-    pub(super) failure: Cell<Option<StreamFailure>>,
-    /// Whether our side of the stream has ended.
-    pub(super) sent_end: Cell<bool>,
-    /// Whether it stands among those that wait for room.
-    waits_for_room: Cell<bool>,
-    /// The task of its exchange.
-    waker: RefCell<Option<Waker>>,
-}
-
-/// Why a stream carries nothing more.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum StreamFailure {
-    /// The peer reset it.
-    Reset(ErrorCode),
-    /// The peer did not process its request, which may be repeated elsewhere.
-    Unprocessed,
-    /// The peer broke the protocol on the stream.
-    Violation,
-    /// The peer broke the protocol on the connection, or speaks another one.
-    Protocol,
-    /// The connection was closed in order.
-    Closed,
-    /// The connection broke.
-    Broken(io::ErrorKind),
-}
-
-impl From<StreamFailure> for io::Error {
-    fn from(failure: StreamFailure) -> Self {
-        match failure {
-            StreamFailure::Reset(_) | StreamFailure::Unprocessed => {
-                io::ErrorKind::ConnectionReset.into()
-            }
-            StreamFailure::Violation | StreamFailure::Protocol => io::ErrorKind::InvalidData.into(),
-            StreamFailure::Closed => io::ErrorKind::UnexpectedEof.into(),
-            StreamFailure::Broken(kind) => kind.into(),
-        }
-    }
-}
-
-impl StreamState {
-    pub(super) fn new(id: StreamId) -> Self {
-        Self {
-            id,
-            received: RefCell::default(),
-            received_end: Cell::new(false),
-            trailers: RefCell::new(None),
-            responses: RefCell::default(),
-            websocket_accept: RefCell::new(None),
-            failure: Cell::new(None),
-            sent_end: Cell::new(false),
-            waits_for_room: Cell::new(false),
-            waker: RefCell::new(None),
-        }
-    }
-
-    /// Notes who is woken when something changes.
-    pub(super) fn register(&self, cx: &Context<'_>) {
-        note_waker(&self.waker, cx);
-    }
-
-    pub(super) fn wake(&self) {
-        if let Some(waker) = &*self.waker.borrow() {
-            waker.wake_by_ref();
-        }
-    }
-
-    /// Ends the stream for its exchange; the first failure counts.
-    pub(super) fn fail(&self, failure: StreamFailure) {
-        if self.failure.get().is_none() {
-            self.failure.set(Some(failure));
-        }
-        self.wake();
-    }
-}
-
-/// Notes which task is to be woken; without a clone when it is known.
-fn note_waker(noted: &RefCell<Option<Waker>>, cx: &Context<'_>) {
-    match &mut *noted.borrow_mut() {
-        Some(waker) => waker.clone_from(cx.waker()),
-        none => *none = Some(cx.waker().clone()),
-    }
 }
 
 impl SharedConnection {
@@ -320,7 +222,12 @@ impl ConnectionState {
 
     /// Adds a stream that was just opened.
     pub(super) fn open(&mut self, id: StreamId) -> Rc<StreamState> {
-        let stream = Rc::new(StreamState::new(id));
+        let stream = StreamState::take(id);
+        // Their numbers grow.
+        if self.streams.last().is_none_or(|last| last.id < id) {
+            self.streams.push(Rc::clone(&stream));
+            return stream;
+        }
         match self.position(id) {
             Ok(position) => self.streams[position] = Rc::clone(&stream),
             Err(position) => self.streams.insert(position, Rc::clone(&stream)),

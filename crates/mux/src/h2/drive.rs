@@ -8,9 +8,9 @@ use ballast_h2::{ErrorCode, Event, IncomingHeads, RequestHead, Role};
 use ballast_message::Fields;
 use ballast_worker::{Buffer, approximate_now, send_buffers};
 
-use super::connection::{
-    ConnectionState, SharedConnection, StreamFailure, StreamState, UNSENT_BYTES_MAX,
-};
+use super::connection::{ConnectionState, SharedConnection, UNSENT_BYTES_MAX};
+use super::stream_state::{StreamFailure, StreamState};
+use super::work_memory;
 
 /// Reads of the socket before other tasks have their turn.
 const READ_COUNT_MAX: u32 = 8;
@@ -155,6 +155,11 @@ impl SharedConnection {
                 }
                 Ok(_) => {
                     state.received_at = approximate_now();
+                    if state.codec.is_released()
+                        && let Some(memory) = work_memory::take()
+                    {
+                        state.codec.resume(memory);
+                    }
                     return Poll::Ready(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -253,7 +258,9 @@ impl ConnectionState {
         if self.unsent_bytes() == 0 && self.streams.is_empty() {
             send_buffers::give_back(std::mem::take(&mut self.out));
             self.sent = 0;
-            self.codec.release();
+            if let Some(memory) = self.codec.release() {
+                work_memory::give_back(memory);
+            }
         }
     }
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use ballast_h2::ErrorCode;
 use ballast_worker::{Deadline, now};
 
-use super::connection::{SharedConnection, StreamFailure};
+use super::connection::SharedConnection;
+use super::stream_state::StreamFailure;
 
 /// What the PINGs of an idle connection carry, as HAProxy's do.
 const CONTENT: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];

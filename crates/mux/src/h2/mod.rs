@@ -15,12 +15,14 @@ mod idle_ping;
 mod server;
 mod short_queue;
 mod stream;
+mod stream_state;
 #[cfg(test)]
 mod tests;
+mod work_memory;
 
 pub use client::{ClientStream, ClientStreams, NextStream, OpenedStream, StreamSettings};
-pub(crate) use connection::StreamFailure;
 pub(crate) use server::PlannedStream;
 pub use server::{ServerStreams, StreamDriver};
 pub(crate) use stream::StreamHandle;
 pub use stream::StreamReference;
+pub(crate) use stream_state::StreamFailure;

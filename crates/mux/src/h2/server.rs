@@ -11,10 +11,11 @@ use ballast_transport::Transport;
 use ballast_worker::{Deadline, send_buffers};
 
 use super::client::StreamSettings;
-use super::connection::{SharedConnection, StreamFailure, StreamState};
+use super::connection::SharedConnection;
 use super::drive::Driven;
 use super::idle_ping::IdlePing;
 use super::stream::StreamHandle;
+use super::stream_state::{StreamFailure, StreamState};
 use crate::client::LINGER;
 use crate::websocket;
 
@@ -129,8 +130,8 @@ impl ServerStreams {
 
     /// A stream that is not opened yet.
     pub(crate) fn unopened(&self) -> StreamHandle {
-        let state = StreamState::new(ballast_h2::StreamId::CONNECTION);
-        StreamHandle::new(Rc::clone(&self.shared), Rc::new(state))
+        let state = StreamState::take(ballast_h2::StreamId::CONNECTION);
+        StreamHandle::new(Rc::clone(&self.shared), state)
     }
 
     /// Opens a stream with a request. Where that is not possible any more, its exchange finds the stream
@@ -156,13 +157,13 @@ impl ServerStreams {
         let stream = match opened {
             Ok(id) => state.open(id),
             Err(error) => {
-                let stream = StreamState::new(ballast_h2::StreamId::CONNECTION);
+                let stream = StreamState::take(ballast_h2::StreamId::CONNECTION);
                 stream.failure.set(Some(match error {
                     // Another try would meet the same.
                     SendError::ProtocolNotTaken => StreamFailure::Protocol,
                     _ => StreamFailure::Unprocessed,
                 }));
-                Rc::new(stream)
+                stream
             }
         };
         stream.sent_end.set(ends_stream);

@@ -20,6 +20,14 @@ impl<T> Default for ShortQueue<T> {
 }
 
 impl<T> ShortQueue<T> {
+    /// Removes everything and frees the memory.
+    pub(super) fn clear(&mut self) {
+        self.first = None;
+        if self.others.capacity() > 0 {
+            self.others = VecDeque::new();
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_none()
     }

@@ -12,7 +12,8 @@ use ballast_worker::Buffer;
 
 use crate::websocket;
 
-use super::connection::{SharedConnection, StreamFailure, StreamState};
+use super::connection::SharedConnection;
+use super::stream_state::{StreamFailure, StreamState};
 
 /// Refers to a stream or to a connection that carries streams, and does not keep it open.
 #[derive(Clone, Debug)]
@@ -79,17 +80,11 @@ pub(crate) struct StreamHandle {
 
 impl Drop for StreamHandle {
     fn drop(&mut self) {
-        // It was never opened.
-        if self.state.id == StreamId::CONNECTION {
-            return;
+        // One with the number of the connection was never opened.
+        if self.state.id != StreamId::CONNECTION {
+            self.finish();
         }
-        let is_server = self.connection.state.borrow().codec.role() == Role::Server;
-        let code = match is_server && self.state.sent_end.get() {
-            // The client has all that it gets, and need not send the rest (RFC 9113, section 8.1).
-            true => ErrorCode::NO_ERROR,
-            false => self.reset_code.get(),
-        };
-        self.connection.finish(&self.state, code);
+        StreamState::give_back(&self.state);
     }
 }
 
@@ -100,6 +95,17 @@ impl StreamHandle {
             state,
             reset_code: Cell::new(ErrorCode::CANCEL),
         }
+    }
+
+    /// The exchange is over.
+    fn finish(&self) {
+        let is_server = self.connection.state.borrow().codec.role() == Role::Server;
+        let code = match is_server && self.state.sent_end.get() {
+            // The client has all that it gets, and need not send the rest (RFC 9113, section 8.1).
+            true => ErrorCode::NO_ERROR,
+            false => self.reset_code.get(),
+        };
+        self.connection.finish(&self.state, code);
     }
 
     /// The number of the stream.

@@ -80,7 +80,8 @@ pub(crate) async fn exchange(
             source, mut sink, ..
         } = lease.duplex();
         let backend = context.backend_of(exchange);
-        let upload = upload(
+        // Pinned here: passed by value, each future would be stored in this one twice, and copied.
+        let upload = pin!(upload(
             context,
             timeouts,
             &mut client.source,
@@ -88,7 +89,7 @@ pub(crate) async fn exchange(
             plan.body_copy.as_deref(),
             (&progress, &uploaded),
             (splice::of_request(context, exchange), backend),
-        );
+        ));
         let gives_up = backend.is_some_and(|backend| gives_up(context, backend));
         // By reference: a future stores each of its arguments twice.
         let mut download = respond::Download {
@@ -98,10 +99,8 @@ pub(crate) async fn exchange(
             upload: &progress,
         };
         let retry = respond::RetryOptions { reused, plan };
-        let respond = respond::respond(context, exchange, &mut download, &retry);
-        let cancelled = wait_for_cancellation(context, slot.server());
-        // Pinned here: passed by value, each future would be stored in this one twice.
-        let (upload, respond, cancelled) = (pin!(upload), pin!(respond), pin!(cancelled));
+        let respond = pin!(respond::respond(context, exchange, &mut download, &retry));
+        let cancelled = pin!(wait_for_cancellation(context, slot.server()));
         let transfer = pin!(transfer(upload, respond, cancelled, || progress
             .answered
             .get()));

@@ -1,8 +1,10 @@
 //! A client's connection that carries streams: each of them is an exchange with a task of its own.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_engine::descriptors::ConnectionKind;
@@ -16,7 +18,7 @@ use ballast_worker::{
 
 use super::{ConnectionFate, carry, count_request, finish, receive};
 use crate::access_log;
-use crate::context::Context;
+use crate::context::{Context, KeptTimers};
 use crate::ending::EndingPhase;
 use crate::exchange::CurrentExchange;
 use crate::exit::{Exit, Flow, PeerFault};
@@ -60,6 +62,7 @@ pub(crate) async fn serve(
     // Listed, so that it is woken when its bind is removed, and can be ended.
     let content = RowContent::Connection(ConnectionKind::Http2 { stream_count: 0 });
     let entry = SessionEntry::enter(local.worker, &session, &context.frontend, content).await;
+    let tasks = StreamTasks::of_worker();
     let mut stopping = stopping();
     let deadline = Deadline::new();
     let mut idle_from = None;
@@ -84,6 +87,10 @@ pub(crate) async fn serve(
             biased;
             next = poll_fn(|cx| {
                 let polled = streams.poll_next(cx);
+                if matches!(polled, Poll::Ready(NextStream::Opened(_))) {
+                    // It is asked for more at once.
+                    return polled;
+                }
                 let (counters, open_count) = streams.counts();
                 count.update(&counters, open_count);
                 entry.row().set_kind(ConnectionKind::Http2 { stream_count: open_count });
@@ -126,7 +133,7 @@ pub(crate) async fn serve(
             NextStream::Opened(stream) => {
                 context.catch_up();
                 entry.row().count_stream();
-                begin(&local, &session, &context, &mut streams, stream);
+                tasks.submit(begin(&local, &session, &context, &mut streams, stream));
             }
             NextStream::None => {}
             NextStream::EndAcknowledged if is_ending => streams.end(),
@@ -152,42 +159,52 @@ fn log_errors(context: &Context<'_>, logged: &mut u64, (connection_errors, bad_h
     }
 }
 
-/// Starts the task of a stream that was opened.
+/// What the task of a stream that was opened needs.
 fn begin(
     local: &Rc<WorkerLocal>,
     session: &Rc<Session>,
     context: &Context<'_>,
     streams: &mut ClientStreams,
     stream: OpenedStream,
-) {
+) -> StreamWork {
     let limits = context.running.head_limits;
     let before = streams.opened_count().saturating_sub(1);
     let before = u32::try_from(before).unwrap_or(u32::MAX);
     let mut current = CurrentExchange::of_stream(limits, approximate_now(), before);
     streams.take_request(&mut current.get().request);
-    let work = StreamWork {
+    StreamWork {
         local: Rc::clone(local),
         session: Rc::clone(session),
         running: Rc::clone(&context.running),
         frontend: Arc::clone(&context.frontend),
         stream,
         current,
-    };
-    let tasks = worker::local::<StreamTasks>().unwrap_or_else(|| {
-        let pool = TaskPool::new(|mut items: PoolItems<_>| async move {
-            while let Some(work) = items.next().await {
-                serve_stream(work).await;
-            }
-        });
-        let tasks = Rc::new(StreamTasks(Box::new(move |work| pool.submit(work))));
-        worker::set_local(Rc::clone(&tasks));
-        tasks
-    });
-    tasks.0(work);
+    }
 }
 
 /// The tasks of this worker that serve streams.
 struct StreamTasks(Box<dyn Fn(StreamWork)>);
+
+impl StreamTasks {
+    fn of_worker() -> Rc<Self> {
+        worker::local::<Self>().unwrap_or_else(|| {
+            let pool = TaskPool::new(|mut items: PoolItems<StreamWork>| async move {
+                // Timers wake the same task again.
+                let timers = Cell::default();
+                while let Some(work) = items.next().await {
+                    serve_stream(work, &timers).await;
+                }
+            });
+            let tasks = Rc::new(Self(Box::new(move |work| pool.submit(work))));
+            worker::set_local(Rc::clone(&tasks));
+            tasks
+        })
+    }
+
+    fn submit(&self, work: StreamWork) {
+        (self.0)(work);
+    }
+}
 
 /// When a connection without streams is closed. As in HAProxy, what comes from the client moves
 /// `timeout client`, which stands for the others where they are not set, and not these.
@@ -213,8 +230,8 @@ fn leaving(context: &Context<'_>) -> impl Future<Output = ()> {
     poll_fn(|_| {
         let is_shut = context.frontend.state.gate.state() == GateState::Shut;
         match is_shut || context.session.admission.is_leaving() {
-            true => std::task::Poll::Ready(()),
-            false => std::task::Poll::Pending,
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
     })
 }
@@ -222,13 +239,13 @@ fn leaving(context: &Context<'_>) -> impl Future<Output = ()> {
 /// Waits until an operator ends the connection.
 fn killed(entry: &SessionEntry) -> impl Future<Output = ()> {
     poll_fn(|_| match entry.row().is_killed() {
-        true => std::task::Poll::Ready(()),
-        false => std::task::Poll::Pending,
+        true => Poll::Ready(()),
+        false => Poll::Pending,
     })
 }
 
 /// Serves one stream.
-async fn serve_stream(work: StreamWork) {
+async fn serve_stream(work: StreamWork, timers: &Cell<KeptTimers>) {
     let StreamWork {
         local,
         session,
@@ -238,7 +255,7 @@ async fn serve_stream(work: StreamWork) {
         mut current,
     } = work;
     let mut stream = ClientStream::from(stream);
-    let mut context = Context::new(&local, &session, running, frontend);
+    let mut context = Context::with_timers(&local, &session, (running, frontend), timers.take());
     context.stream = Some(stream.reference());
     // A connection with streams on a frontend for TCP was turned into HTTP.
     context.is_upgraded.set(!context.frontend.is_http());
@@ -259,6 +276,8 @@ async fn serve_stream(work: StreamWork) {
             finish(&context, client, exchange, Flow::Break(exit)).await;
         }
     }
+    // Dropped first: the row is used again when the entry lets go of it last.
+    timers.set(context.into_timers());
 }
 
 /// The exchange of a stream.
