@@ -24,8 +24,8 @@ pub struct ExchangeValues<'a> {
     pub source: Option<IpAddr>,
     /// The values of `set-proxy-v2-tlv-fmt`, in the order of the server's line.
     pub tlvs: Vec<Vec<u8>>,
-    /// What a PROXY header tells of the client's TLS session.
-    pub client_tls: ClientTlsValues,
+    /// What a PROXY header tells of the client's TLS session. Boxed: few servers are told.
+    pub client_tls: Option<Box<ClientTlsValues>>,
     /// The value of an `sni` that each exchange evaluates ([`Sni::PerExchange`]).
     pub sni: Option<Arc<[u8]>>,
     /// The value of `pool-conn-name`.
@@ -34,8 +34,6 @@ pub struct ExchangeValues<'a> {
     pub packets: PacketOptions,
     /// The client's connection: a number that no other one of this worker has.
     pub session: u64,
-    /// What a connection that speaks HTTP/2 is held to; `None` where no HTTP is spoken.
-    pub streams: Option<StreamSettings>,
     /// Whether the request asks for a WebSocket.
     pub is_websocket: bool,
 }
@@ -89,7 +87,8 @@ pub struct ConnectionRequirements {
     pub(crate) name: ConnectionName,
     /// The name that a TLS connection sends. It is not compared.
     pub(crate) sni: ConnectionName,
-    pub(crate) proxy_header_content: Option<ProxyHeaderContent>,
+    /// Boxed: few servers are sent one, and the requirements are moved for each exchange.
+    pub(crate) proxy_header_content: Option<Box<ProxyHeaderContent>>,
     /// The client's connection. It is not compared.
     pub(crate) session: u64,
     /// What a connection that speaks HTTP/2 is held to. It is not compared.
@@ -107,16 +106,6 @@ pub(crate) struct IdleGroupKey {
     source: ConnectSource,
     packets: PacketOptions,
     name: ConnectionName,
-}
-
-impl IdleGroupKey {
-    /// Whether all of it is independent of the exchange.
-    pub(crate) fn are_configured(&self) -> bool {
-        self.target == ConnectTarget::Configured
-            && self.source == ConnectSource::Configured
-            && self.packets.is_empty()
-            && self.name == ConnectionName::Configured
-    }
 }
 
 /// A name of a connection.
@@ -180,7 +169,6 @@ impl ConnectionRequirements {
             pool_name,
             packets,
             session,
-            streams,
             is_websocket,
         } = values;
         let sni = match server.traffic_tls().map(|tls| tls.sni()) {
@@ -197,7 +185,7 @@ impl ConnectionRequirements {
             limits,
             epoch,
             session,
-            streams,
+            streams: None,
             is_websocket: is_websocket && has_websocket_protocol(server),
             asks_websocket: is_websocket,
             target: target(server, client),
@@ -217,26 +205,38 @@ impl ConnectionRequirements {
                 Some(TransparentSource::Header(_)) => transparent(header_source),
             },
             proxy_header_content: server.model.send_proxy.as_ref().map(|proxy| {
-                ProxyHeaderContent {
+                Box::new(ProxyHeaderContent {
                     ends: client.both(),
                     unique_id: proxy
                         .unique_id
                         .then(|| unique_id.unwrap_or_default().into()),
                     tlvs,
-                    client_tls,
-                }
+                    client_tls: client_tls.map(|told| *told).unwrap_or_default(),
+                })
             }),
         }
     }
 
-    /// What the connection differs in from others of its server.
-    pub(crate) fn idle_group_key(&self) -> IdleGroupKey {
-        IdleGroupKey {
+    /// Says that the connection is opened for HTTP, and what it is held to where it turns out to speak
+    /// HTTP/2.
+    pub fn carry_http(&mut self, streams: StreamSettings) {
+        self.streams = Some(streams);
+    }
+
+    /// What the connection differs in from others of its server; `None` where none of that depends on
+    /// the exchange.
+    #[inline]
+    pub(crate) fn idle_group_key(&self) -> Option<IdleGroupKey> {
+        let are_configured = self.target == ConnectTarget::Configured
+            && self.source == ConnectSource::Configured
+            && self.packets.is_empty()
+            && self.name == ConnectionName::Configured;
+        (!are_configured).then(|| IdleGroupKey {
             target: self.target,
             source: self.source,
             packets: self.packets,
             name: self.name.clone(),
-        }
+        })
     }
 
     /// Whether a connection that was opened for this may carry what requires `wanted`.
