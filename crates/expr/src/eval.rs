@@ -9,7 +9,8 @@ use crate::facts::Facts;
 use crate::links::LinkedAcl;
 use crate::needs::Needs;
 use crate::pattern::{Handle, MatchMethod};
-use crate::scratch::Scratch;
+use crate::scratch::{SampleText, Scratch};
+use crate::shared_sample::{LastSample, SampleSharing};
 use crate::value::{Sample, SampleKind, Value};
 
 /// The value of `expr`, or `None` when there is none.
@@ -115,6 +116,52 @@ impl Criterion {
         self.test::<false>(facts, scratch, Needs::NONE) == ConditionResult::Yes
     }
 
+    /// The same, with the sample of the last criterion, if that is the same one.
+    #[inline]
+    fn holds_sharing<'f>(
+        &'f self,
+        facts: &'f dyn Facts,
+        scratch: &mut Scratch,
+        last: &mut LastSample<'f>,
+    ) -> bool {
+        match self.sharing {
+            SampleSharing::Apart => self.holds(facts, scratch),
+            SampleSharing::Forgets => {
+                last.forget();
+                self.holds(facts, scratch)
+            }
+            SampleSharing::Shared => self.shared_holds(facts, scratch, last),
+        }
+    }
+
+    fn shared_holds<'f>(
+        &'f self,
+        facts: &'f dyn Facts,
+        scratch: &mut Scratch,
+        last: &mut LastSample<'f>,
+    ) -> bool {
+        let mark = scratch.mark();
+        let known = match last.of(&self.expr) {
+            Some(known) => known,
+            None => {
+                let mut cx = Evaluation::new(facts, scratch, Needs::NONE);
+                cx.iteration.wants_all = true;
+                let sample = self.expr.sample_walking::<false>(&mut cx);
+                if cx.iteration.has_more || sample.as_ref().is_some_and(is_kept) {
+                    // One of several values, or one that the next evaluation overwrites.
+                    last.forget();
+                    scratch.rewind(mark);
+                    return self.holds(facts, scratch);
+                }
+                last.keep(&self.expr, sample);
+                last.of(&self.expr).flatten()
+            }
+        };
+        let holds = known.is_some_and(|sample| self.matches(sample, scratch));
+        scratch.rewind(mark);
+        holds
+    }
+
     /// The same while something may still arrive: a value that matches is a yes, even if it may
     /// change; one that does not is a no only if it cannot change.
     fn test<const WAITS: bool>(
@@ -214,6 +261,14 @@ impl Criterion {
     }
 }
 
+/// Whether a sample is in the scratch.
+fn is_kept(sample: &Sample<'_>) -> bool {
+    let (Sample::Str(text) | Sample::Bin(text) | Sample::Meth(text)) = sample else {
+        return false;
+    };
+    matches!(text, SampleText::Kept { .. })
+}
+
 fn matches_one(handle: &Handle, value: &Value<'_>, spare: &mut Vec<u8>) -> bool {
     handle.look_up(|index| match value {
         Value::Int(number) => index.find_int(*number).is_some(),
@@ -229,8 +284,17 @@ fn matches_one(handle: &Handle, value: &Value<'_>, spare: &mut Vec<u8>) -> bool 
 impl Acl {
     /// Whether one of the criteria holds.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
+        self.holds_sharing(facts, scratch, &mut LastSample::default())
+    }
+
+    fn holds_sharing<'f>(
+        &'f self,
+        facts: &'f dyn Facts,
+        scratch: &mut Scratch,
+        last: &mut LastSample<'f>,
+    ) -> bool {
         let mut criteria = self.criteria.iter();
-        criteria.any(|criterion| criterion.holds(facts, scratch))
+        criteria.any(|criterion| criterion.holds_sharing(facts, scratch, last))
     }
 }
 
@@ -262,14 +326,31 @@ impl LinkedAcl for Acl {
 
 // An ACL that was not linked does not hold.
 impl Term {
-    fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
+    fn holds_sharing<'f>(
+        &'f self,
+        facts: &'f dyn Facts,
+        scratch: &mut Scratch,
+        last: &mut LastSample<'f>,
+    ) -> bool {
         let holds = match &self.target {
-            TermTarget::Named(_, slot) => {
-                slot.filled().is_some_and(|acl| acl.holds(facts, scratch))
-            }
-            TermTarget::Inline(criterion) => criterion.holds(facts, scratch),
+            TermTarget::Named(_, slot) => slot
+                .filled()
+                .is_some_and(|acl| acl.holds_sharing(facts, scratch, last)),
+            TermTarget::Inline(criterion) => criterion.holds_sharing(facts, scratch, last),
         };
         holds != self.negated
+    }
+
+    /// Its criterion, if it is one.
+    #[inline]
+    fn only_criterion(&self) -> Option<&Criterion> {
+        match &self.target {
+            TermTarget::Inline(criterion) => Some(criterion),
+            TermTarget::Named(_, slot) => match slot.filled()?.criteria.as_slice() {
+                [criterion] => Some(criterion),
+                _ => None,
+            },
+        }
     }
 
     fn test(
@@ -295,8 +376,51 @@ impl Condition {
     /// Whether the rule that carries the condition applies: the rows are tried in order until
     /// one holds, and `unless` turns the answer round.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
+        match self.only_criterion() {
+            Some((criterion, negated)) => criterion.holds(facts, scratch) != negated,
+            None => self.holds_of_several(facts, scratch, &mut LastSample::default()),
+        }
+    }
+
+    /// The same for one of several conditions that are evaluated over the same facts, none of which
+    /// change in between: it uses the sample of the last one if it asks the same.
+    pub fn holds_sharing<'f>(
+        &'f self,
+        facts: &'f dyn Facts,
+        scratch: &mut Scratch,
+        last: &mut LastSample<'f>,
+    ) -> bool {
+        match self.only_criterion() {
+            Some((criterion, negated)) => criterion.holds_sharing(facts, scratch, last) != negated,
+            None => self.holds_of_several(facts, scratch, last),
+        }
+    }
+
+    /// Most conditions are one criterion: that, and whether it must not hold.
+    #[inline]
+    fn only_criterion(&self) -> Option<(&Criterion, bool)> {
+        let [row] = self.rows.as_slice() else {
+            return None;
+        };
+        let [term] = row.as_slice() else {
+            return None;
+        };
+        let negated = term.negated != (self.polarity == Polarity::Unless);
+        Some((term.only_criterion()?, negated))
+    }
+
+    #[inline(never)]
+    fn holds_of_several<'f>(
+        &'f self,
+        facts: &'f dyn Facts,
+        scratch: &mut Scratch,
+        last: &mut LastSample<'f>,
+    ) -> bool {
         let mut rows = self.rows.iter();
-        let held = rows.any(|row| row.iter().all(|term| term.holds(facts, scratch)));
+        let held = rows.any(|row| {
+            row.iter()
+                .all(|term| term.holds_sharing(facts, scratch, last))
+        });
         held != (self.polarity == Polarity::Unless)
     }
 

@@ -67,17 +67,20 @@ pub(crate) struct ValueCursor<'f> {
     /// What is left of the list that the last value was in. `None` at the start, and at the end of a
     /// list.
     pub(crate) rest: Option<&'f [u8]>,
+    /// Whether there is another list behind the one under way ([`Self::next_list`]).
+    pub(crate) has_more_lists: bool,
 }
 
 impl<'f> ValueCursor<'f> {
     /// What is left of the list under way, or the next field of this name, or of any where it is empty.
-    /// The index is that of the field after it.
+    /// The index is that of the next one after it.
     pub(crate) fn next_list(&mut self, fields: &'f Fields, name: &[u8]) -> Option<&'f [u8]> {
         if let Some(rest) = self.rest.take() {
             return Some(rest);
         }
-        let (index, value) = fields.next_named(name, self.index)?;
-        self.index = index + 1;
+        let (value, next) = fields.value_and_next(name, self.index)?;
+        self.has_more_lists = next.is_some();
+        self.index = next.unwrap_or(fields.len());
         Some(value)
     }
 }

@@ -15,10 +15,21 @@ pub struct ConnectionOptions {
     pub upgrade: bool,
 }
 
+const CONNECTION: &[u8] = b"connection";
+
 /// Reads the options of all `Connection` fields.
+#[inline]
 pub fn connection_options(fields: &Fields) -> ConnectionOptions {
+    // Most heads have none: nothing is called for them.
+    match fields.surely_lacks(CONNECTION) {
+        true => ConnectionOptions::default(),
+        false => options_of_fields(fields),
+    }
+}
+
+fn options_of_fields(fields: &Fields) -> ConnectionOptions {
     let mut options = ConnectionOptions::default();
-    for value in fields.find(b"connection") {
+    for value in fields.find(CONNECTION) {
         // The common case is one option and no list.
         if !options.note(value) {
             for option in comma_values(value) {
@@ -68,10 +79,18 @@ pub fn upgrade_protocol(fields: &Fields) -> Option<&[u8]> {
 ///
 /// # Errors
 /// None in practice: values only shrink. [`NoRoom`] is passed on all the same.
+#[inline]
 pub fn remove_connection_options(
     fields: &mut Fields,
     gone: ConnectionOptions,
 ) -> Result<(), NoRoom> {
+    match fields.surely_lacks(CONNECTION) {
+        true => Ok(()),
+        false => remove_options_of_fields(fields, gone),
+    }
+}
+
+fn remove_options_of_fields(fields: &mut Fields, gone: ConnectionOptions) -> Result<(), NoRoom> {
     let is_gone = |option: &[u8]| {
         option.is_empty()
             || (gone.close && option.eq_ignore_ascii_case(b"close"))

@@ -12,7 +12,7 @@ use crate::check::HeadText;
 use crate::field_name::{FieldName, NO_NAME_NUMBER, WantedName, name_number};
 use crate::limits::HeadLimits;
 use crate::values::{CommaValues, comma_values};
-use crate::words::make_lower;
+use crate::words::{is_equal, make_lower};
 
 /// The head would exceed its [`HeadLimits`]; it is unchanged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -180,17 +180,20 @@ impl Fields {
         }
     }
 
-    /// The first field of this name from `index` on, or the first of any name where `name` is empty: its
-    /// index and its whole value.
-    pub fn next_named(&self, name: &[u8], index: usize) -> Option<(usize, &[u8])> {
+    /// The whole value of the first field of this name from `index` on, or of the first of any name
+    /// where `name` is empty; and the index of the next one after it.
+    pub fn value_and_next(&self, name: &[u8], index: usize) -> Option<(&[u8], Option<usize>)> {
         if name.is_empty() {
-            return Some((index, self.slice(self.entries.get(index)?.value)));
+            let value = self.slice(self.entries.get(index)?.value);
+            return Some((value, Some(index + 1).filter(|next| *next < self.len())));
         }
         let wanted = WantedName::of(name);
         let entries = self.candidates(wanted);
         let mut left = entries.get(index..)?.iter();
         let entry = left.find(|entry| self.is_named(entry, wanted))?;
-        Some((entries.len() - left.len() - 1, self.slice(entry.value)))
+        let next = left.position(|entry| self.is_named(entry, wanted));
+        let next = next.map(|_| entries.len() - left.len() - 1);
+        Some((self.slice(entry.value), next))
     }
 
     /// The indexes of the fields of this name, in order, for [`Fields::replace_value`].
@@ -216,8 +219,20 @@ impl Fields {
         Some(self.slice(entry.value))
     }
 
+    /// Whether there is no field of this name, where that is known without a search. To be inlined: where
+    /// the name is a constant it is one comparison.
+    #[inline]
+    pub(crate) fn surely_lacks(&self, name: &[u8]) -> bool {
+        self.marks & (1 << name_number(name)) == 0
+    }
+
     /// Whether there is a field of this name.
+    #[inline]
     pub fn contains(&self, name: &[u8]) -> bool {
+        !self.surely_lacks(name) && self.contains_among_entries(name)
+    }
+
+    fn contains_among_entries(&self, name: &[u8]) -> bool {
         let wanted = WantedName::of(name);
         let mut entries = self.candidates(wanted).iter();
         entries.any(|entry| self.is_named(entry, wanted))
@@ -331,7 +346,15 @@ impl Fields {
     }
 
     /// Removes all fields of this name and returns how many there were.
+    #[inline]
     pub fn remove(&mut self, name: &[u8]) -> usize {
+        match self.surely_lacks(name) {
+            true => 0,
+            false => self.remove_among_entries(name),
+        }
+    }
+
+    fn remove_among_entries(&mut self, name: &[u8]) -> usize {
         let mut positions = self.positions(name);
         match (positions.next(), positions.next()) {
             (None, _) => 0,
@@ -594,10 +617,11 @@ impl Fields {
             && self.is_same_name(entry, wanted.name)
     }
 
+    #[inline]
     fn is_same_name(&self, entry: &Entry, name: &[u8]) -> bool {
         let own = self.slice(entry.name);
         // Usually the name is given in lower case and matches directly.
-        own == name || own.eq_ignore_ascii_case(name)
+        is_equal(own, name) || own.eq_ignore_ascii_case(name)
     }
 
     fn bytes_of(&self, name: &[u8]) -> u32 {

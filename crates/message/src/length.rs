@@ -93,6 +93,8 @@ pub enum TransferCoding {
     Unknown,
 }
 
+const CODING: &[u8] = b"transfer-encoding";
+
 /// Parses all `Transfer-Encoding` fields as one list.
 ///
 /// # Errors
@@ -100,8 +102,11 @@ pub enum TransferCoding {
 /// [`LengthError::ChunkedMissing`] when a member is empty, as in HAProxy: readers may interpret an
 /// empty one differently.
 pub fn transfer_coding(fields: &Fields) -> Result<TransferCoding, LengthError> {
+    if fields.surely_lacks(CODING) {
+        return Ok(TransferCoding::Absent);
+    }
     let mut found = TransferCoding::Absent;
-    for coding in fields.values(b"transfer-encoding") {
+    for coding in fields.values(CODING) {
         if coding.is_empty() {
             return Err(LengthError::ChunkedMissing);
         }

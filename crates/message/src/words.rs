@@ -60,6 +60,22 @@ fn word_contains_any<const N: usize>(word: u64, wanted: [u8; N]) -> bool {
     found.iter().fold(0, |any, one| any | one) & HIGH_BIT_OF_EACH_BYTE != 0
 }
 
+/// Whether two texts are equal. Names are short: they are compared without a call.
+#[inline]
+pub(crate) fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    // Two words, which overlap where both have less than twice as many bytes.
+    fn ends_are_equal<const N: usize>(one: &[u8], other: &[u8]) -> bool {
+        one.first_chunk::<N>() == other.first_chunk::<N>()
+            && one.last_chunk::<N>() == other.last_chunk::<N>()
+    }
+    one.len() == other.len()
+        && match one.len() {
+            8..=16 => ends_are_equal::<8>(one, other),
+            4..8 => ends_are_equal::<4>(one, other),
+            _ => one == other,
+        }
+}
+
 /// Converts ASCII letters to lower case, a word at a time: names are too short for wider registers
 /// to pay off.
 #[inline]
@@ -97,6 +113,22 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn texts_are_equal_where_all_their_bytes_are(
+            one in proptest::collection::vec(any::<u8>(), 0..24),
+            at in any::<prop::sample::Index>(),
+            shorter in 1_usize..24,
+        ) {
+            prop_assert!(is_equal(&one, &one.clone()));
+            if !one.is_empty() {
+                let mut other = one.clone();
+                other[at.index(one.len())] ^= 1;
+                prop_assert!(!is_equal(&one, &other));
+                let shorter = one.len().saturating_sub(shorter);
+                prop_assert!(!is_equal(&one, &one[..shorter]));
+            }
+        }
+
         #[test]
         fn it_finds_what_a_loop_finds(
             mut bytes in proptest::collection::vec(0_u8..255, 0..40),

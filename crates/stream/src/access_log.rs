@@ -1,5 +1,7 @@
 //! The access log: one line per exchange, when and as the frontend wants it.
 
+use std::time::{Duration, Instant};
+
 use ballast_engine::timings::ExchangeTimes;
 use ballast_listen::{HandshakeError, RefusedConnection};
 use ballast_log::Level;
@@ -79,6 +81,14 @@ pub(crate) fn count_status(context: &Context<'_>, exchange: &Exchange) {
     }
 }
 
+/// From one moment to a later one. Both are often the same: the clock was not read in between.
+fn elapsed(from: Instant, to: Instant) -> Duration {
+    match from == to {
+        true => Duration::ZERO,
+        false => to.saturating_duration_since(from),
+    }
+}
+
 /// Adds the times of an exchange that a server answered to those of the server and the backend.
 fn note_times(context: &Context<'_>, exchange: &Exchange) {
     let times = &exchange.times;
@@ -94,16 +104,17 @@ fn note_times(context: &Context<'_>, exchange: &Exchange) {
     ) else {
         return;
     };
-    let took = ExchangeTimes {
-        queue: slot_taken.saturating_duration_since(received),
-        connect: connected.saturating_duration_since(slot_taken),
-        response: answered.saturating_duration_since(connected),
-        total: ended.saturating_duration_since(times.begun.unwrap_or(received)),
-    };
+    let total = elapsed(times.begun.unwrap_or(received), ended);
+    let took = ExchangeTimes::new(
+        elapsed(received, slot_taken),
+        elapsed(slot_taken, connected),
+        elapsed(connected, answered),
+        total,
+    );
     let worker = context.local.worker;
     server.state.timings.of(worker).note(&took);
     backend.state.timings.of(worker).note(&took);
-    backend.state.durations.of(worker).note(took.total);
+    backend.state.durations.of(worker).note(total);
 }
 
 /// Writes the line of a step, where the frontend wants one: because of `log-steps`, or because all

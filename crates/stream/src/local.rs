@@ -280,7 +280,7 @@ pub struct WorkerLocal {
     /// in seconds.
     utc_offset: Cell<(i64, i32)>,
     /// One moment on the steady clock and on the wall clock.
-    moment: Cell<(Instant, SystemTime)>,
+    moment: Cell<(Instant, Duration)>,
     /// The moment that was last converted to milliseconds, and the result: an exchange asks for
     /// the same moment again.
     moment_ms: Cell<(Instant, u32)>,
@@ -344,7 +344,7 @@ impl WorkerLocal {
             services: RefCell::new(None),
             random: Cell::new(seed | 1),
             utc_offset: Cell::new((i64::MIN, 0)),
-            moment: Cell::new((Instant::now(), SystemTime::now())),
+            moment: Cell::new((Instant::now(), since_epoch(SystemTime::now()))),
             moment_ms: Cell::new(now_ms),
         }
     }
@@ -443,18 +443,18 @@ impl WorkerLocal {
 
     /// The wall-clock time of a moment. The wall clock is read once a second, so a step of it is
     /// noticed up to a second late.
-    pub(crate) fn wall(&self, moment: Instant) -> SystemTime {
+    pub(crate) fn time_at(&self, moment: Instant) -> Time {
         let (mut steady, mut wall) = self.moment.get();
         let mut later = moment.checked_duration_since(steady);
         if later.is_some_and(|later| later > CLOCK_TRUSTED) {
-            (steady, wall) = (Instant::now(), SystemTime::now());
+            (steady, wall) = (Instant::now(), since_epoch(SystemTime::now()));
             self.moment.set((steady, wall));
             later = moment.checked_duration_since(steady);
         }
-        match later {
-            Some(later) => wall + later,
-            None => wall - steady.saturating_duration_since(moment),
-        }
+        time_since_epoch(match later {
+            Some(later) => wall.saturating_add(later),
+            None => wall.saturating_sub(steady.saturating_duration_since(moment)),
+        })
     }
 
     /// Seconds that local time is ahead of UTC. Zones change on the quarter of an hour, so the
@@ -483,7 +483,14 @@ impl WorkerLocal {
 
 /// A wall-clock time as expressions represent it.
 pub(crate) fn time_of(moment: SystemTime) -> Time {
-    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    time_since_epoch(since_epoch(moment))
+}
+
+fn since_epoch(moment: SystemTime) -> Duration {
+    moment.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn time_since_epoch(since: Duration) -> Time {
     Time {
         secs: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
         micros: since.subsec_micros(),
@@ -491,9 +498,7 @@ pub(crate) fn time_of(moment: SystemTime) -> Time {
 }
 
 fn nanoseconds() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = since_epoch(SystemTime::now());
     since
         .as_secs()
         .wrapping_mul(1_000_000_000)

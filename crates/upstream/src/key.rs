@@ -24,8 +24,8 @@ pub struct ExchangeValues<'a> {
     pub source: Option<IpAddr>,
     /// The values of `set-proxy-v2-tlv-fmt`, in the order of the server's line.
     pub tlvs: Vec<Vec<u8>>,
-    /// What a PROXY header tells of the client's TLS session.
-    pub client_tls: ClientTlsValues,
+    /// What a PROXY header tells of the client's TLS session. Boxed: few servers are told.
+    pub client_tls: Option<Box<ClientTlsValues>>,
     /// The value of an `sni` that each exchange evaluates ([`Sni::PerExchange`]).
     pub sni: Option<Arc<[u8]>>,
     /// The value of `pool-conn-name`.
@@ -34,8 +34,6 @@ pub struct ExchangeValues<'a> {
     pub packets: PacketOptions,
     /// The client's connection: a number that no other one of this worker has.
     pub session: u64,
-    /// What a connection that speaks HTTP/2 is held to; `None` where no HTTP is spoken.
-    pub streams: Option<StreamSettings>,
     /// Whether the request asks for a WebSocket.
     pub is_websocket: bool,
 }
@@ -110,16 +108,6 @@ pub(crate) struct IdleGroupKey {
     name: ConnectionName,
 }
 
-impl IdleGroupKey {
-    /// Whether all of it is independent of the exchange.
-    pub(crate) fn are_configured(&self) -> bool {
-        self.target == ConnectTarget::Configured
-            && self.source == ConnectSource::Configured
-            && self.packets.is_empty()
-            && self.name == ConnectionName::Configured
-    }
-}
-
 /// A name of a connection.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum ConnectionName {
@@ -181,7 +169,6 @@ impl ConnectionRequirements {
             pool_name,
             packets,
             session,
-            streams,
             is_websocket,
         } = values;
         let sni = match server.traffic_tls().map(|tls| tls.sni()) {
@@ -198,7 +185,7 @@ impl ConnectionRequirements {
             limits,
             epoch,
             session,
-            streams,
+            streams: None,
             is_websocket: is_websocket && has_websocket_protocol(server),
             asks_websocket: is_websocket,
             target: target(server, client),
@@ -224,20 +211,32 @@ impl ConnectionRequirements {
                         .unique_id
                         .then(|| unique_id.unwrap_or_default().into()),
                     tlvs,
-                    client_tls,
+                    client_tls: client_tls.map(|told| *told).unwrap_or_default(),
                 })
             }),
         }
     }
 
-    /// What the connection differs in from others of its server.
-    pub(crate) fn idle_group_key(&self) -> IdleGroupKey {
-        IdleGroupKey {
+    /// Says that the connection is opened for HTTP, and what it is held to where it turns out to speak
+    /// HTTP/2.
+    pub fn carry_http(&mut self, streams: StreamSettings) {
+        self.streams = Some(streams);
+    }
+
+    /// What the connection differs in from others of its server; `None` where none of that depends on
+    /// the exchange.
+    #[inline]
+    pub(crate) fn idle_group_key(&self) -> Option<IdleGroupKey> {
+        let are_configured = self.target == ConnectTarget::Configured
+            && self.source == ConnectSource::Configured
+            && self.packets.is_empty()
+            && self.name == ConnectionName::Configured;
+        (!are_configured).then(|| IdleGroupKey {
             target: self.target,
             source: self.source,
             packets: self.packets,
             name: self.name.clone(),
-        }
+        })
     }
 
     /// Whether a connection that was opened for this may carry what requires `wanted`.

@@ -274,8 +274,8 @@ impl Lease {
         self.leased.opened.is_of_one_client()
     }
 
-    /// What it differs in from others of its server.
-    pub(crate) fn idle_group_key(&self) -> IdleGroupKey {
+    /// What it differs in from others of its server ([`ConnectionRequirements::idle_group_key`]).
+    pub(crate) fn idle_group_key(&self) -> Option<IdleGroupKey> {
         self.leased.opened.key.requirements.idle_group_key()
     }
 

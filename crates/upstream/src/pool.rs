@@ -127,22 +127,22 @@ pub fn take(
     if let Some(stream) = shared::take(backend, server, wanted) {
         return Some(stream);
     }
-    if let Some(own) = take_own(backend, server, wanted) {
-        return Some(own);
-    }
-    let reuse = backend.model.http_reuse;
-    let only_proven = match (reuse, first) {
-        (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
-        (HttpReuse::Aggressive, true) => true,
-        _ => false,
-    };
-    if wanted.is_of_one_client() {
-        return None;
-    }
     POOL.with_borrow_mut(|pool| {
         let server_idle = pool.get_mut(&key(server))?;
-        let idle_group_key = wanted.idle_group_key();
-        while let Some(idle) = server_idle.pop(&idle_group_key, only_proven) {
+        if server_idle.with_streams > 0
+            && let Some(own) = take_own(server_idle, backend, server, wanted)
+        {
+            return Some(own);
+        }
+        let only_proven = match (backend.model.http_reuse, first) {
+            (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
+            (HttpReuse::Aggressive, true) => true,
+            _ => false,
+        };
+        if wanted.is_of_one_client() {
+            return None;
+        }
+        while let Some(idle) = server_idle.pop(wanted, only_proven) {
             // A connection that does not match was opened under a line that was changed since: no
             // new exchange can use it.
             let mut connection = idle.connection;
@@ -162,29 +162,29 @@ pub fn take(
 
 /// Takes an idle connection that carries streams and was opened for the same client: it is as the
 /// client's own, whatever `http-reuse` says, as in HAProxy.
-fn take_own(backend: &Backend, server: &Server, wanted: &ConnectionRequirements) -> Option<Lease> {
-    POOL.with_borrow_mut(|pool| {
-        let server_idle = pool.get_mut(&key(server))?;
-        if server_idle.with_streams == 0 {
-            return None;
-        }
-        let mut has_found = false;
-        let is_own = |idle: &mut IdleConnection| {
-            let connection = &idle.connection;
-            let is_own = !has_found
-                && connection.session() == wanted.session
-                && connection.has_streams()
-                && connection.is_reusable()
-                && connection.fits(backend, server, wanted);
-            has_found |= is_own;
-            is_own
-        };
-        // One: a client may have more of them.
-        let mut connection = server_idle.extract(is_own).pop()?.connection;
-        connection.plan_exchange();
-        server_idle.state.idle.leave();
-        Some(connection)
-    })
+#[inline(never)]
+fn take_own(
+    server_idle: &mut ServerIdle,
+    backend: &Backend,
+    server: &Server,
+    wanted: &ConnectionRequirements,
+) -> Option<Lease> {
+    let mut has_found = false;
+    let is_own = |idle: &mut IdleConnection| {
+        let connection = &idle.connection;
+        let is_own = !has_found
+            && connection.session() == wanted.session
+            && connection.has_streams()
+            && connection.is_reusable()
+            && connection.fits(backend, server, wanted);
+        has_found |= is_own;
+        is_own
+    };
+    // One: a client may have more of them.
+    let mut connection = server_idle.extract(is_own).pop()?.connection;
+    connection.plan_exchange();
+    server_idle.state.idle.leave();
+    Some(connection)
 }
 
 /// Takes back the connection of an exchange that left it clean. A connection that others may use is
@@ -303,11 +303,10 @@ impl ServerIdle {
     }
 
     fn push(&mut self, idle: IdleConnection) {
-        let idle_group_key = idle.connection.idle_group_key();
         self.with_streams += usize::from(idle.connection.has_streams());
-        let group = match idle_group_key.are_configured() {
-            true => &mut self.usual,
-            false => self.groups_by_key.entry(idle_group_key).or_default(),
+        let group = match idle.connection.idle_group_key() {
+            None => &mut self.usual,
+            Some(key) => self.groups_by_key.entry(key).or_default(),
         };
         match idle.connection.exchange_count() {
             0..=1 => group.unproven.push(idle),
@@ -316,18 +315,23 @@ impl ServerIdle {
         self.count += 1;
     }
 
-    fn pop(&mut self, idle_group_key: &IdleGroupKey, only_proven: bool) -> Option<IdleConnection> {
+    fn pop(
+        &mut self,
+        wanted: &ConnectionRequirements,
+        only_proven: bool,
+    ) -> Option<IdleConnection> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
-        let idle = if idle_group_key.are_configured() {
-            self.usual.pop(only_proven)
-        } else {
-            let group = self.groups_by_key.get_mut(idle_group_key)?;
-            let idle = group.pop(only_proven);
-            if group.is_empty() {
-                self.groups_by_key.remove(idle_group_key);
+        let idle = match wanted.idle_group_key() {
+            None => self.usual.pop(only_proven),
+            Some(key) => {
+                let group = self.groups_by_key.get_mut(&key)?;
+                let idle = group.pop(only_proven);
+                if group.is_empty() {
+                    self.groups_by_key.remove(&key);
+                }
+                idle
             }
-            idle
         };
         self.count -= usize::from(idle.is_some());
         let has_streams = |idle: &IdleConnection| idle.connection.has_streams();

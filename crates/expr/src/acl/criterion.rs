@@ -11,6 +11,7 @@ use crate::expr::{Expr, ExpressionReference, fetch_name_end};
 use crate::fetch::{fetch, fetches};
 use crate::links::Links;
 use crate::pattern::{self, Handle, MatchMethod, Words};
+use crate::shared_sample::SampleSharing;
 use crate::slot::LinkSlot;
 use crate::value::SampleKind;
 
@@ -31,6 +32,7 @@ pub struct Criterion {
     pub words: Vec<String>,
     pub(crate) matchers: LinkSlot<Vec<Arc<Handle>>>,
     config_line: LinkSlot<ConfigLine>,
+    pub(crate) sharing: SampleSharing,
 }
 
 /// Patterns of a criterion.
@@ -174,6 +176,7 @@ impl Criterion {
             });
         }
         Ok(Criterion {
+            sharing: SampleSharing::of(&expr),
             expr,
             method,
             sources,

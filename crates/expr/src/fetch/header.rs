@@ -160,8 +160,7 @@ fn next_value<'f>(
         value = members.next()?;
         cursor.rest = members.rest();
     }
-    *has_more = !*first_decides
-        && (cursor.rest.is_some() || fields.next_named(name, cursor.index).is_some());
+    *has_more = !*first_decides && (cursor.rest.is_some() || cursor.has_more_lists);
     Some(value)
 }
 

@@ -16,8 +16,18 @@ use crate::view::View;
 
 /// The server that the persistence cookie names: the first one of several that names a server
 /// that may be used.
+#[inline]
 pub(super) fn by_cookie(backend: &Backend, exchange: &mut Exchange, forced: bool) -> Option<usize> {
     let rules = backend.model.cookie.as_ref()?;
+    by_cookie_of(rules, backend, exchange, forced)
+}
+
+fn by_cookie_of(
+    rules: &CookiePersistence,
+    backend: &Backend,
+    exchange: &mut Exchange,
+    forced: bool,
+) -> Option<usize> {
     let now = crate::local::time_of(std::time::SystemTime::now())
         .secs
         .unsigned_abs();
@@ -65,15 +75,24 @@ fn server_of_cookie(
 }
 
 /// The action of the first `force-persist` or `ignore-persist` rule whose condition holds.
+#[inline]
 pub(super) fn persistence(
     context: &Context<'_>,
     backend: &Backend,
     exchange: &Exchange,
 ) -> Option<PersistenceAction> {
-    let rules = &backend.model.persistence_rules;
-    if rules.is_empty() {
-        return None;
+    match backend.model.persistence_rules.is_empty() {
+        true => None,
+        false => persistence_by_rule(context, backend, exchange),
     }
+}
+
+fn persistence_by_rule(
+    context: &Context<'_>,
+    backend: &Backend,
+    exchange: &Exchange,
+) -> Option<PersistenceAction> {
+    let rules = &backend.model.persistence_rules;
     let view = View::new(context, exchange);
     context.local.with_memory(|memory| {
         rules
@@ -98,15 +117,25 @@ pub(super) fn ignore_cookie(backend: &Backend, exchange: &mut Exchange) {
 }
 
 /// The server that a `use-server` rule names; one that is down only where persistence is forced.
+#[inline]
 pub(super) fn by_rule(
     context: &Context<'_>,
     backend: &Backend,
     exchange: &Exchange,
     forced: bool,
 ) -> Option<usize> {
-    if backend.use_servers.is_empty() {
-        return None;
+    match backend.use_servers.is_empty() {
+        true => None,
+        false => by_one_of_the_rules(context, backend, exchange, forced),
     }
+}
+
+fn by_one_of_the_rules(
+    context: &Context<'_>,
+    backend: &Backend,
+    exchange: &Exchange,
+    forced: bool,
+) -> Option<usize> {
     let view = View::new(context, exchange);
     let (rules, index) = (&backend.use_servers, backend.use_server_index());
     let may_be = |server_index: &usize| forced || backend.servers[*server_index].state.is_usable();

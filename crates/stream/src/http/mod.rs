@@ -189,7 +189,13 @@ async fn carry(
     // The rules of a TCP frontend were evaluated before its session was upgraded.
     if !is_upgraded {
         let needs = context.running.needs_of_frontend(context.frontend.index);
-        inspected = rules::request(context, client, exchange, (front, needs)).await;
+        inspected = match rules::has_none_for_requests(front) {
+            true => {
+                rules::request_without_rules(context, client, exchange, needs);
+                Flow::Continue(())
+            }
+            false => rules::request(context, client, exchange, (front, needs)).await,
+        };
     } else {
         tracking::count_request(context, exchange);
     }
@@ -213,7 +219,10 @@ async fn carry(
     receive::unless_cut_short(exchange)?;
     if let Some(backend_index) = exchange.backend_index {
         let needs = context.running.needs_of_backend(backend_index);
-        if let Some(backend) = context.backend_with_rules(exchange) {
+        let backend = context.backend_with_rules(exchange);
+        if let Some(backend) =
+            backend.filter(|backend| !rules::has_none_for_requests(&backend.model.common))
+        {
             rules::request(context, client, exchange, (&backend.model.common, needs)).await?;
             receive::unless_cut_short(exchange)?;
         } else {

@@ -110,13 +110,12 @@ pub(crate) async fn exchange(
     let traffic = lease.traffic();
     let up = traffic.sent_bytes - before.1.sent_bytes;
     let received = traffic.received_bytes - before.1.received_bytes;
-    count_servers_side(context, exchange, up, received);
     let uncounted = uncounted(live.as_ref(), (down, up, uploaded.get()));
     count_upload(exchange, client, uploaded.get());
     if matches!(outcome, TransferEnd::ServerStuck) {
         exchange.observation = Some(Observation::ReadTimeout);
     }
-    account(context, exchange, slot, uncounted);
+    account(context, exchange, slot, (up, received), uncounted);
     let end = match outcome {
         TransferEnd::Answered(
             ResponseOutcome::Carried {
@@ -209,16 +208,27 @@ fn uncounted(
     )
 }
 
-/// Counts the bytes to the client and to the server, and reports what was observed of the server
+/// Counts what went to the server and came from it, and of the bytes to the client, to the server and
+/// of the request's body those that were not counted yet; and reports what was observed of the server
 /// to its health.
 fn account(
     context: &Context<'_>,
     exchange: &mut Exchange,
     slot: &Slot,
+    (sent, received): (u64, u64),
     (down, up, body): (u64, u64, u64),
 ) {
-    count_bytes(context, exchange, down, up);
-    context.count(|counters| counters.bytes_in.add(body));
+    context.count(|counters| {
+        counters.bytes_to_servers.add(sent);
+        counters.bytes_from_servers.add(received);
+        counters.bytes_out.add(down);
+        counters.bytes_in.add(body);
+    });
+    exchange.count(context.local.worker, |counters| {
+        counters.bytes_from_servers.add(received);
+        counters.bytes_out.add(down);
+        counters.bytes_in.add(up);
+    });
     if let Some(seen) = exchange.observation.take()
         && let Some(backend) = &exchange.backend
     {
@@ -253,14 +263,6 @@ fn count_servers_side(context: &Context<'_>, exchange: &Exchange, sent: u64, rec
     });
     exchange.count(context.local.worker, |counters| {
         counters.bytes_from_servers.add(received);
-    });
-}
-
-fn count_bytes(context: &Context<'_>, exchange: &mut Exchange, down: u64, up: u64) {
-    context.count(|counters| counters.bytes_out.add(down));
-    exchange.count(context.local.worker, |counters| {
-        counters.bytes_out.add(down);
-        counters.bytes_in.add(up);
     });
 }
 

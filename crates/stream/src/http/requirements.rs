@@ -6,7 +6,6 @@ use ballast_engine::{Backend, Server, ServerTls, Sni};
 use ballast_expr::{Expr, Value};
 use ballast_message::connection_options;
 use ballast_model::TransparentSource;
-use ballast_mux::StreamSettings;
 use ballast_upstream::{ConnectionRequirements, ExchangeValues};
 
 use crate::context::Context;
@@ -28,6 +27,9 @@ pub(super) fn requirements(
 /// Whether the request asks for a WebSocket.
 fn asks_websocket(exchange: &Exchange) -> bool {
     let fields = exchange.request.fields();
+    if !fields.contains(b"upgrade") {
+        return false;
+    }
     let mut protocols = fields.values(b"upgrade");
     protocols.any(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
         && connection_options(fields).upgrade
@@ -96,10 +98,6 @@ fn exchange_facts<'e>(
         unique_id,
         packets: exchange.settings.server_packets,
         session: context.session.number,
-        streams: exchange.has_request.then_some(StreamSettings {
-            idle_ping: server.model.idle_ping,
-            ..context.running.server_streams
-        }),
         is_websocket: asks_websocket(exchange),
         ..ExchangeValues::default()
     };
@@ -128,7 +126,7 @@ fn exchange_facts<'e>(
     if let Some(proxy) = &server.model.send_proxy
         && proxy.version == 2
     {
-        facts.client_tls = context.session.tls_values(proxy);
+        facts.client_tls = Some(Box::new(context.session.tls_values(proxy)));
     }
     if let Some(proxy) = &server.model.send_proxy
         && !proxy.tlvs.is_empty()

@@ -204,7 +204,10 @@ async fn head(
         let from = *since.get_or_insert_with(ballast_worker::approximate_now);
         let until = time_limit.map(|time_limit| from + time_limit);
         let gate_until = gate.as_ref().and_then(|gate| gate.deadline());
-        let until = until.into_iter().chain(gate_until).min();
+        let until = match (until, gate_until) {
+            (Some(until), Some(of_gate)) => Some(until.min(of_gate)),
+            (until, of_gate) => until.or(of_gate),
+        };
         let wait = WaitLimit::until(&context.downward, until);
         let answer = await_head(context, exchange, download, &wait).await;
         let answer = match answer {

@@ -1,7 +1,7 @@
 //! Which backend: `use_backend` rules in order, then `default_backend`.
 
 use ballast_engine::RouteTarget;
-use ballast_expr::Needs;
+use ballast_expr::{LastSample, Needs};
 use ballast_mux::Duplex;
 
 use crate::context::Context;
@@ -80,13 +80,17 @@ pub(crate) fn backend(context: &Context<'_>, exchange: &Exchange) -> Option<usiz
             ..
         } = memory;
         candidates.begin(index, 0);
+        // Nothing is done between two conditions but evaluating them.
+        let mut last = LastSample::default();
         while let Some(at) =
             candidates.next(index, routes.len(), scratch, |question| question(&view))
         {
             let route = &routes[at];
             scratch.clear();
             let condition = route.condition.as_ref();
-            if !condition.is_none_or(|condition| condition.holds(&view, scratch)) {
+            if let Some(condition) = condition
+                && !condition.holds_sharing(&view, scratch, &mut last)
+            {
                 continue;
             }
             match &route.target {

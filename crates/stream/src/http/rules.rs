@@ -21,6 +21,31 @@ use crate::run_rules::{
 use crate::services::ServiceCall;
 use crate::tracking;
 
+/// Whether [`request`] has nothing to run and nothing to wait for. Asked beforehand: most proxies have no
+/// rules, and its future need not be made for them.
+pub(crate) fn has_none_for_requests(common: &ProxyCommon) -> bool {
+    let rules = &common.rules;
+    rules.tcp_content.is_empty()
+        && rules.http_request.is_empty()
+        && rules.redirects.is_empty()
+        && common.stats.is_none()
+        && !common.buffer_request
+}
+
+/// As [`request`], for a frontend of which [`has_none_for_requests`] holds.
+pub(crate) fn request_without_rules(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    needs: Needs,
+) {
+    look_at_request(client, exchange, needs);
+    tracking::count_request(context, exchange);
+    if exchange.backend.is_none() {
+        access_log::step(context, exchange, LogStep::Request);
+    }
+}
+
 /// Runs `tcp-request content` and `http-request`, checks who may see the statistics page, and then
 /// runs `redirect`, for one proxy, of which `needs` tells what it asks of the first bytes.
 pub(crate) async fn request(
@@ -96,8 +121,11 @@ pub(crate) async fn request(
         Box::pin(passwords::precompute(context, client.peer, exchange, ask)).await?;
     }
     let statistics = statistics::statistics(context, exchange, common)?;
+    if rules.redirects.is_empty() {
+        return after_rules(exchange, statistics);
+    }
     let last_rule = exchange.last_rule;
-    let verdict = if rules.redirects.is_empty() || !needs.intersects(Needs::PASSWORD) {
+    let verdict = if !needs.intersects(Needs::PASSWORD) {
         apply(context, exchange, MessageScope::Request, &rules.redirects)
     } else {
         let (scope, rules) = (MessageScope::Request, &rules.redirects);
@@ -115,6 +143,11 @@ pub(crate) async fn request(
         verdict,
         EndingPhase::Request,
     )?;
+    after_rules(exchange, statistics)
+}
+
+/// The next step of an exchange that the rules let pass.
+fn after_rules(exchange: &mut Exchange, statistics: Option<ServiceCall>) -> Flow {
     match statistics {
         Some(call) => Flow::Break(statistics::exit_to_service(exchange, call)),
         None => Flow::Continue(()),

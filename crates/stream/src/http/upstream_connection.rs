@@ -9,7 +9,7 @@ use ballast_balance::PickRequest;
 use ballast_engine::{Backend, Server};
 use ballast_message::{BodyLength, Method, NoRoom, Version};
 use ballast_model::{PersistenceAction, RetryOn};
-use ballast_mux::{Duplex, ReadError};
+use ballast_mux::{Duplex, ReadError, StreamSettings};
 use ballast_net::ErrorClass;
 use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{
@@ -159,7 +159,10 @@ impl ConnectionPlan {
             exchange.client_cookie = ClientCookie::Unused;
         }
         let stick_server = stickiness::match_request(context, backend, exchange, forced);
-        let rdp_server = choice::by_rdp_cookie(backend, client.source.bytes());
+        let rdp_server = match backend.model.rdp_cookie_name {
+            Some(_) => choice::by_rdp_cookie(backend, client.source.bytes()),
+            None => None,
+        };
         plan.server = rule_server
             .or(cookie_server)
             .or(rdp_server)
@@ -658,9 +661,15 @@ async fn open(
     client: &mut Duplex<'_>,
     exchange: &Exchange,
     slot: &Slot,
-    requirements: ConnectionRequirements,
+    mut requirements: ConnectionRequirements,
 ) -> Result<Lease, ConnectFailure> {
     let (backend, server) = (slot.backend(), slot.server());
+    if exchange.has_request {
+        requirements.carry_http(StreamSettings {
+            idle_ping: server.model.idle_ping,
+            ..context.running.server_streams
+        });
+    }
     context
         .downward
         .set_after(connect_timeout(exchange, backend));

@@ -67,18 +67,14 @@ fn final_numbers(context: &Context<'_>, exchange: &Exchange) -> ExchangeNumbers 
     let tally = &exchange.tally;
     let clock = LineClock(times.idle_from);
     let ended = clock.at(times.ended.unwrap_or_else(ballast_worker::now));
-    let [received, slot_taken, connected, answered] = [
-        times.received,
-        times.slot_taken,
-        times.connected,
-        times.answered,
-    ]
-    .map(|moment| clock.at_some(moment));
+    // Most requests come in one piece, and find a slot and a connection at once.
+    let received = clock.at_some(times.received);
+    let slot_taken = clock.at_or_same(times.slot_taken, (times.received, received));
+    let connected = clock.at_or_same(times.connected, (times.slot_taken, slot_taken));
+    let answered = clock.at_some(times.answered);
     let begun = match times.begun {
         None => received,
-        // Most requests come in one piece.
-        same if same == times.received => received,
-        begun => clock.at_some(begun),
+        begun => clock.at_or_same(begun, (times.received, received)),
     };
     let (handshake, accepted) = match exchange.first {
         true => (
@@ -88,6 +84,7 @@ fn final_numbers(context: &Context<'_>, exchange: &Exchange) -> ExchangeNumbers 
         false => (Duration::ZERO, 0),
     };
     let active_from = begun.unwrap_or(0);
+    let session_accepted = time_of(context.session.accepted_at);
     let of_request = |number: i64| match exchange.has_request {
         true => number,
         false => -1,
@@ -101,10 +98,10 @@ fn final_numbers(context: &Context<'_>, exchange: &Exchange) -> ExchangeNumbers 
         false => [b'-', b'-'],
     };
     ExchangeNumbers {
-        accepted: time_of(context.session.accepted_at),
-        requested: time_of(times.begun.map_or(context.session.accepted_at, |begun| {
-            context.local.wall(begun)
-        })),
+        accepted: session_accepted,
+        requested: times
+            .begun
+            .map_or(session_accepted, |begun| context.local.time_at(begun)),
         handshake_ms: milliseconds(handshake),
         // A request of which nothing came has no times, nor has a connection of TCP mode.
         idle_ms: match exchange.has_request || times.begun.is_some() {
@@ -166,6 +163,18 @@ impl LineClock {
     fn at_some(&self, moment: Option<Instant>) -> Option<i64> {
         moment.map(|moment| self.at(moment))
     }
+
+    /// As [`Self::at_some`], where the moment is often one that is known already.
+    fn at_or_same(
+        &self,
+        moment: Option<Instant>,
+        (known, number): (Option<Instant>, Option<i64>),
+    ) -> Option<i64> {
+        match moment == known {
+            true => number,
+            false => self.at_some(moment),
+        }
+    }
 }
 
 /// Whole milliseconds from one moment to a later one; -1 where one of them never came.
@@ -178,7 +187,10 @@ fn between(from: Option<i64>, to: Option<i64>) -> i64 {
 
 /// Past 292 years they are no longer told.
 fn nanoseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+    let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(i64::from(duration.subsec_nanos()))
 }
 
 fn has_cookie(exchange: &Exchange) -> bool {
