@@ -7,7 +7,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, StreamId};
-use ballast_message::{HeadLimits, Response};
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, approximate_now, send_buffers};
 
@@ -15,12 +14,6 @@ use super::stream_state::{StreamFailure, StreamState, note_waker};
 
 /// Bytes that may wait for the socket before streams wait for room.
 pub(super) const UNSENT_BYTES_MAX: usize = 64 * 1024;
-
-/// Responses that a connection keeps for their memory: as many as often come together.
-const SPARE_RESPONSE_COUNT_MAX: usize = 128;
-
-/// The size of a head beyond which its memory is not kept, bytes.
-const SPARE_HEAD_BYTES_MAX: usize = 2048;
 
 /// A connection that carries streams.
 #[derive(Debug)]
@@ -56,8 +49,6 @@ pub(super) struct ConnectionState {
     pub(super) glitch_count_max: u32,
     /// Reads of the socket in the present turn of the connection's task; `None` between two turns.
     pub(super) read_count: Option<u32>,
-    /// Responses of former exchanges, whose memory the next ones use.
-    spare_responses: Vec<Response>,
     /// When the last bytes came; at first, when the connection began.
     pub(super) received_at: Instant,
 }
@@ -83,7 +74,6 @@ impl SharedConnection {
                 failure: None,
                 glitch_count_max,
                 read_count: None,
-                spare_responses: Vec::new(),
                 received_at: approximate_now(),
             }),
             driver: RefCell::new(None),
@@ -179,13 +169,6 @@ impl SharedConnection {
         if let Ok(position) = state.position(stream.id) {
             state.streams.remove(position);
         }
-        // One is enough for requests that come one by one.
-        if state.streams.is_empty() {
-            state.spare_responses.truncate(1);
-            if state.spare_responses.capacity() > 4 {
-                state.spare_responses.shrink_to(4);
-            }
-        }
         state.waiting_for_room.retain(|other| other.id != stream.id);
         state.wake_turns();
         self.wake_driver();
@@ -233,23 +216,6 @@ impl ConnectionState {
             Err(position) => self.streams.insert(position, Rc::clone(&stream)),
         }
         stream
-    }
-
-    /// An empty response, to be received into after the present one.
-    pub(super) fn empty_response(&mut self, limits: HeadLimits) -> Response {
-        self.spare_responses
-            .pop()
-            .filter(|spare| spare.fields().limits() == limits)
-            .unwrap_or_else(|| Response::new(limits))
-    }
-
-    /// Keeps a response that is over, for its memory, unless it is large.
-    pub(super) fn keep_spare_response(&mut self, mut response: Response) {
-        let is_large = response.fields().wire_bytes() > SPARE_HEAD_BYTES_MAX;
-        if !is_large && self.spare_responses.len() < SPARE_RESPONSE_COUNT_MAX {
-            response.clear();
-            self.spare_responses.push(response);
-        }
     }
 
     /// The frames to write, to append to.

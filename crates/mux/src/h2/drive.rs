@@ -327,7 +327,7 @@ impl ConnectionState {
                 if let Some(stream) = self.stream(stream).cloned() {
                     let mut responses = stream.responses.borrow_mut();
                     if responses.len() < RESPONSE_COUNT_MAX {
-                        let empty = self.empty_response(heads.response.fields().limits());
+                        let empty = work_memory::take_response(heads.response.fields().limits());
                         let response = std::mem::replace(&mut heads.response, empty);
                         responses.push_back((response, head));
                         drop(responses);

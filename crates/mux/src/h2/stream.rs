@@ -14,6 +14,7 @@ use crate::websocket;
 
 use super::connection::SharedConnection;
 use super::stream_state::{StreamFailure, StreamState};
+use super::work_memory;
 
 /// Refers to a stream or to a connection that carries streams, and does not keep it open.
 #[derive(Clone, Debug)]
@@ -198,8 +199,7 @@ impl StreamHandle {
     pub(crate) fn take_response(&self, response: &mut Response) -> Option<ResponseHead> {
         let (mut received, head) = self.state.responses.borrow_mut().pop_front()?;
         std::mem::swap(response, &mut received);
-        let mut connection = self.connection.state.borrow_mut();
-        connection.keep_spare_response(received);
+        work_memory::give_back_response(received);
         if let Some(accept) = &*self.state.websocket_accept.borrow() {
             // Without room for it the client is refused, as by a server that does not send it.
             let _ = websocket::set_accept(response, accept);
