@@ -229,13 +229,7 @@ impl Fields {
     /// Whether there is a field of this name.
     #[inline]
     pub fn contains(&self, name: &[u8]) -> bool {
-        !self.surely_lacks(name) && self.contains_among_entries(name)
-    }
-
-    fn contains_among_entries(&self, name: &[u8]) -> bool {
-        let wanted = WantedName::of(name);
-        let mut entries = self.candidates(wanted).iter();
-        entries.any(|entry| self.is_named(entry, wanted))
+        !self.surely_lacks(name) && self.positions(name).next().is_some()
     }
 
     /// The number of fields (lines) of this name: `fhdr_cnt()`.

@@ -131,20 +131,26 @@ impl Client {
 
 /// Serves clients' connections one after the other, each to its end or until it rests.
 async fn serve(local: Weak<WorkerLocal>, mut clients: PoolItems<Client>) {
-    while let Some(client) = clients.next().await {
-        let found = local.upgrade().and_then(|local| {
-            let (running, frontend) = local.running_with(client.frontend())?;
-            Some((local, running, frontend))
-        });
-        // The frontend was removed, and the configuration has changed again since: the connection
-        // is closed unimplemented.
-        let Some((local, running, frontend)) = found else {
-            continue;
+    loop {
+        // In blocks, here and below: what they hold would else be a part of this future to its end.
+        let (local, running, frontend, mut session, beginning) = {
+            let Some(client) = clients.next().await else {
+                return;
+            };
+            let found = local.upgrade().and_then(|local| {
+                let (running, frontend) = local.running_with(client.frontend())?;
+                Some((local, running, frontend))
+            });
+            // The frontend was removed, and the configuration has changed again since: the connection
+            // is closed unimplemented.
+            let Some((local, running, frontend)) = found else {
+                continue;
+            };
+            let (session, beginning) = client.begin();
+            (local, running, frontend, session, beginning)
         };
-        let (mut session, beginning) = client.begin();
         let mut current;
         let mut kept = None;
-        // In blocks, here and below: what they hold would else be a part of this future to its end.
         let (mut client, running, frontend) = {
             let established = match beginning {
                 Beginning::New(transport) => {

@@ -74,6 +74,11 @@ impl PasswordResults {
         self.only_notes.set(false);
     }
 
+    /// Whether a comparison waits for [`Self::compute`].
+    pub(crate) fn has_pending(&self) -> bool {
+        self.pending_comparison.borrow().is_some()
+    }
+
     /// Computes what a rule waits for, unless `left` is ready first.
     pub(crate) async fn compute(
         &self,

@@ -15,9 +15,13 @@ pub(crate) async fn compute(
     client: Peer<'_>,
     exchange: &Exchange,
 ) -> HashWait {
+    if !exchange.passwords.has_pending() {
+        return HashWait::Nothing;
+    }
     let time_limit = exchange.settings.client_timeout;
     let left = client_gave_up(context, client, exchange);
-    exchange.passwords.compute(time_limit, left).await
+    // Boxed: connections should not reserve memory for what few of them do, which takes milliseconds.
+    Box::pin(exchange.passwords.compute(time_limit, left)).await
 }
 
 /// Computes beforehand what an evaluation that cannot wait will ask. `ask` evaluates it, and is repeated
