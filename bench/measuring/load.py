@@ -71,13 +71,18 @@ def ballast_load(program, target, mode, connections, seconds, words=(), may_lag=
         "p50_us": latency["p50"],
         "p99_us": latency["p99"],
         "p999_us": latency["p999"],
-        **typical(said["series"]["points"]),
+        **typical(said["series"]),
     }
 
 
-def typical(points):
+def typical(series):
     """Latencies of the median tenth of a second: what a stall of the whole machine, which takes
     milliseconds and comes a few times a second on a virtual one, does not change. The first tenth
-    has the connecting in it."""
-    tenths = points[1:] or points
-    return {f"{name}_tenth_us": statistics.median(point[name] for point in tenths) for name in ("p99", "p999")}
+    has the connecting in it. One without an answer counts with its whole length."""
+    length_us = 1e3 * series["interval_ms"]
+    tenths = series["points"][1:] or series["points"]
+    found = {}
+    for name in ("p99", "p999"):
+        latencies = [length_us if point[name] is None else point[name] for point in tenths]
+        found[f"{name}_tenth_us"] = statistics.median(latencies)
+    return found

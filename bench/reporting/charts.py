@@ -55,4 +55,4 @@ def latencies(cases, programs):
         points = [(x, y) for x, y in points if x and y]
         if len(points) > 1:
             series[program] = points
-    return svg.lines("p99 of the latency at equal rates", series, "requests a second", "us") if series else None
+    return svg.lines("p99/0.1s of the latency at equal rates", series, "requests a second", "us") if series else None

@@ -188,7 +188,7 @@ def latency(results):
             rows.append((f"`{name}`", program, *numbers, ratio(share(case, program, "p99_tenth_us")), unsent))
     text = "Every request is due at its time, and its latency counts from then, not from when it could be sent. "
     text += "`p99/0.1s` is that of the median tenth of a second: stalls of the whole machine do not change it."
-    lines = image("latency", charts.latencies(cases, results.programs), "p99 of the latency")
+    lines = image("latency", charts.latencies(cases, results.programs), "p99/0.1s of the latency")
     return "\n".join(["## Latency at equal rates", "", text, "", *lines, *table(heads, rows)])
 
 

@@ -51,7 +51,7 @@ class Names:
 
 def p99(counted):
     """Of the handshakes in the median tenth of a second: stalls of the machine do not change it."""
-    return typical(counted["series"]["points"])["p99_tenth_us"]
+    return typical(counted["series"])["p99_tenth_us"]
 
 
 def rate_carried(names, port):
@@ -111,6 +111,10 @@ def renewal(table, origins):
     p99s = [[p99(one) for one in turns] for turns in (busy, calm)]
     ratio = statistics.median(a / b for a, b in zip(*p99s))
     table.add("renewal", "p99/0.1s of handshakes, of quiet", f"{ratio:.2f}", "< 2", ratio < 2)
+    # Stalls of the worker that are shorter than half of the time show here; so do those of the machine.
+    wholes = [[one["latency_us"]["p99"] / 1e3 for one in turns] for turns in (busy, calm)]
+    excess = statistics.median(a - 2 * b for a, b in zip(*wholes))
+    table.add("renewal", "p99 of the whole time, beyond twice quiet's", f"{max(0, excess):.1f} ms", "< 20 ms", excess < 20)
     text = ", ".join(f"{statistics.median(one) / 1e3:.2f}" for one in p99s)
     table.add("renewal", "p99/0.1s meanwhile, quiet", f"{text} ms")
     table.add("renewal", "old or wrong certificates afterwards", wrong_after, "0", wrong_after == 0)

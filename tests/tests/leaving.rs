@@ -2,9 +2,13 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use ballast_tests::{Client, Program, Proxy, RuntimeApi, WAIT_MAX, eventually, free_port};
+use ballast_tests::{
+    Client, Origin, Program, Proxy, RuntimeApi, WAIT_MAX, eventually, free_port, origin::answer,
+};
 use rustix::net::sockopt::{Timeout, set_socket_linger, set_socket_timeout};
 use rustix::process::Signal;
 
@@ -186,5 +190,53 @@ fn a_server_whose_exchange_is_given_up_is_told_by_a_reset() {
             assert_eq!(ended, Err(ErrorKind::ConnectionReset), "{of}");
             drop(client);
         }
+    }
+}
+
+/// A client says more behind its last request, when nobody watches it: a worker with much to do begins
+/// that late. Closing a connection with unread bytes resets it, and the response would be lost.
+#[test]
+fn a_client_that_says_more_behind_its_last_request_has_the_whole_response() {
+    const BUSY: usize = 32;
+    const BODY_BYTES: usize = 20_000;
+    for program in Program::both() {
+        let port = free_port();
+        let origin = Origin::start(|request| {
+            if request.target() == "/last" {
+                // Later than what the client says behind it, sooner than the client is watched.
+                thread::sleep(Duration::from_millis(4));
+            }
+            answer(200, &"x".repeat(BODY_BYTES))
+        });
+        let configuration = format!(
+            "global\n nbthread 1\n\
+             defaults\n mode http\n timeout connect 20s\n timeout client 20s\n timeout server 20s\n\
+             listen www\n bind 127.0.0.1:{port}\n server one 127.0.0.1:{}\n",
+            origin.port()
+        );
+        let _proxy = Proxy::start(&program, &configuration, &[port]);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..BUSY {
+                scope.spawn(|| {
+                    let mut client = Client::connect(port);
+                    while !is_over.load(Ordering::Relaxed) {
+                        assert_eq!(client.get("/").status, 200);
+                    }
+                });
+            }
+            let lost = (0..40).filter(|_| {
+                let mut client = Client::connect(port);
+                client.send("GET /last HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+                thread::sleep(Duration::from_millis(1));
+                // The proxy may be done with the connection by now.
+                let _ = client.try_send("\r\n");
+                let response = client.try_response(false);
+                response.map_or(0, |response| response.body.len()) != BODY_BYTES
+            });
+            let lost = lost.count();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(lost, 0, "{}", program.name());
+        });
     }
 }

@@ -225,9 +225,9 @@ impl ClientConnection {
     /// This is skipped for a client that announced that it sends nothing more: then there is
     /// nothing to which a close would be answered by a reset (RFC 9112, section 9.6).
     pub async fn close(&mut self, wait: &WaitLimit<'_>, linger: &Deadline) {
+        let flushed = self.outbound.flush((&self.transport).into(), wait).await;
         let is_last_word =
             self.is_last_request && self.inbound.bytes().is_empty() && self.transport.is_quiet();
-        let flushed = self.outbound.flush((&self.transport).into(), wait).await;
         if flushed.is_err() || is_last_word {
             return;
         }

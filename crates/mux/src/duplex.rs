@@ -468,7 +468,8 @@ impl Peer<'_> {
     }
 
     /// As [`Self::poll_ended`]. On a busy worker an end or a reset may be noticed some milliseconds
-    /// later, and need not be noticed at all when something is sent to the peer before.
+    /// later, and need not be noticed at all when something is sent to the peer before. Until then nothing
+    /// is known of what the peer sends, either.
     ///
     /// # Errors
     /// As [`Self::poll_ended`].

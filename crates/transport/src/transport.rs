@@ -55,10 +55,11 @@ impl Transport {
     }
 
     /// Whether nothing happened on an idle connection: no plaintext, no end and no error came.
-    /// Otherwise it must carry no further exchange. A clear transport makes no system call for it.
+    /// Otherwise it must carry no further exchange. A clear transport makes no system call for it where
+    /// the kernel reports what comes.
     pub fn is_quiet(&self) -> bool {
         match self {
-            Self::Clear(stream) => !stream.is_readable(),
+            Self::Clear(stream) => stream.is_quiet(),
             Self::Sealed(carrier) => carrier.is_quiet(),
         }
     }

@@ -91,7 +91,8 @@ pub struct ConnectionRequirements {
     pub(crate) proxy_header_content: Option<Box<ProxyHeaderContent>>,
     /// The client's connection. It is not compared.
     pub(crate) session: u64,
-    /// What a connection that speaks HTTP/2 is held to. It is not compared.
+    /// What a connection that speaks HTTP/2 is held to; none before [`Self::carry_http`]. It is not
+    /// compared.
     pub(crate) streams: Option<StreamSettings>,
     /// Whether it is for a WebSocket, where the server may speak another version for those.
     pub(crate) is_websocket: bool,

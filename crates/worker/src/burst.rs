@@ -1,14 +1,14 @@
-//! Small writes of all tasks are sent together, at the end of the worker's turn.
+//! Small writes of a few tasks are sent together.
 //!
 //! A worker that wakes up finds many connections readable. If each of their tasks read, worked and
 //! wrote before the next, the kernel would run its long path for a sent segment once per task with
 //! cold caches, and the peers would be woken one by one to find little to do. So a short message
-//! that ends a direction of an exchange is stored here, and written after every task has run: the
+//! that ends a direction of an exchange is stored here, and written after [`POLLS_MAX`] tasks have run: the
 //! number of calls is the same, but the kernel's code and the peer are still in the caches.
 //! Measured gain: a twentieth of the cost of a keep-alive request.
 //!
-//! The delay is short: the worker writes before it sleeps, when a task has used up its turn
-//! ([`crate::take_turns`]), and after [`POLLS_MAX`] polls of tasks in any case.
+//! The delay is short: the worker writes before it sleeps, too, and when a task has used up its turn
+//! ([`crate::take_turns`]).
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

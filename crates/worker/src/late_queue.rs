@@ -89,16 +89,18 @@ mod tests {
 
     const HANG: Duration = Duration::from_secs(10);
 
-    /// Waits, as a task, until the socket must be watched.
-    async fn wait_until_due(socket: &Rc<Socket>) -> Duration {
+    /// Waits, as a task, until the socket must be watched; false when that is at once.
+    async fn is_watched_late(socket: &Rc<Socket>) -> bool {
         let socket = Rc::clone(socket);
-        let begun = now();
+        let mut has_waited = false;
         let waiting = spawn_local(poll_fn(move |cx| match may_wait(&socket, cx) {
-            true => Poll::Pending,
-            false => Poll::Ready(()),
+            true => {
+                has_waited = true;
+                Poll::Pending
+            }
+            false => Poll::Ready(has_waited),
         }));
-        timeout(HANG, waiting.join()).await.unwrap().unwrap();
-        begun.elapsed()
+        timeout(HANG, waiting.join()).await.unwrap().unwrap()
     }
 
     async fn be_busy() {
@@ -113,15 +115,17 @@ mod tests {
         block_on(async {
             let (ours, _peer) = UnixStream::pair().unwrap();
             let socket = Socket::new(WatchedFd::new(ours.into()), NoDelay::Set);
-            assert!(wait_until_due(&socket).await < DELAY);
+            assert!(!is_watched_late(&socket).await);
             be_busy().await;
-            assert!(wait_until_due(&socket).await >= DELAY);
+            let begun = now();
+            assert!(is_watched_late(&socket).await);
+            assert!(begun.elapsed() >= DELAY);
             // It is due from then on, until the socket has come to rest.
             be_busy().await;
-            assert!(wait_until_due(&socket).await < DELAY);
+            assert!(!is_watched_late(&socket).await);
             socket.forget_task();
             be_busy().await;
-            assert!(wait_until_due(&socket).await >= DELAY);
+            assert!(is_watched_late(&socket).await);
             assert!(QUEUE.with_borrow(VecDeque::is_empty));
         })
         .unwrap();
@@ -132,12 +136,14 @@ mod tests {
         block_on(async {
             let (ours, _peer) = UnixStream::pair().unwrap();
             let socket = Socket::new(WatchedFd::new(ours.into()), NoDelay::Set);
+            let left = Rc::downgrade(&socket);
             be_busy().await;
             let waits = spawn_local(poll_fn(move |cx| Poll::Ready(may_wait(&socket, cx))));
             assert_eq!(waits.join().await, Ok(true));
             // The socket is dropped with its task; its place in the queue is left when it is due.
             let is_empty = || QUEUE.with_borrow(VecDeque::is_empty);
             assert!(!is_empty());
+            assert_eq!(left.strong_count(), 0);
             let emptied = async {
                 while !is_empty() {
                     crate::sleep(DELAY).await;

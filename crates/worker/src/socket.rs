@@ -210,6 +210,12 @@ impl Socket {
         }
     }
 
+    /// Sets TCP_NODELAY, which also sends what the kernel holds back.
+    pub(crate) fn push(&self) {
+        self.no_delay.set(NoDelay::Set);
+        let _ = net::set_no_delay(self.watched.inner(), true);
+    }
+
     /// Sets TCP_NODELAY, if that is not done: another will send from now on.
     pub(crate) fn settle_no_delay(&self) {
         if self.no_delay.replace(NoDelay::Set) != NoDelay::Set {

@@ -188,6 +188,12 @@ impl Stream {
         self.socket.watched.is_readable()
     }
 
+    /// Whether nothing is known to be readable. The kernel is asked, with a system call, where it does
+    /// not report by itself because the socket is not watched ([`Stream::poll_read_closed_late`]).
+    pub fn is_quiet(&self) -> bool {
+        !self.is_readable() && (self.socket.watched.is_watched() || !self.has_arrived())
+    }
+
     /// Asks the kernel whether bytes have arrived that nobody has read, and remembers it: a system call.
     pub fn has_arrived(&self) -> bool {
         let has = matches!(net::peek(self.socket.watched.inner(), &mut [0]), Ok(1..));
@@ -334,7 +340,7 @@ impl Stream {
     /// Sends what [`Stream::try_write_more`] left with the kernel: what was to follow at once did
     /// not come. Without effect on sockets other than TCP.
     pub fn push(&self) {
-        let _ = net::set_no_delay(self.socket.watched.inner(), true);
+        self.socket.push();
     }
 
     /// Makes the kernel acknowledge at once what it received. To be called before waiting for the

@@ -408,7 +408,7 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
         }
         "srv-removable" => {
             // As while it waits: who reads the answer looks for the first word.
-            let is_named = call.arg(2).contains('/');
+            let is_named = (call.arg(2).split_once('/')).is_some_and(|(_, name)| !name.is_empty());
             let at = TargetServer::of_word(call, 2).map_err(|why| match is_named {
                 true => CommandAnswer::error("Failed. No such server."),
                 false => why,

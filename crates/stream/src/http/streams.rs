@@ -276,7 +276,7 @@ async fn serve_stream(work: StreamWork, timers: &Cell<KeptTimers>) {
             finish(&context, client, exchange, Flow::Break(exit)).await;
         }
     }
-    // Dropped first: the row is used again when the entry lets go of it last.
+    // The context goes before the entry, which has the row used again if it holds it alone.
     timers.set(context.into_timers());
 }
 
