@@ -80,12 +80,13 @@ async fn begin_due() {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::io::{ErrorKind, Write};
     use std::os::unix::net::UnixStream;
     use std::task::Poll;
 
     use super::*;
     use crate::socket::NoDelay;
-    use crate::{TaskHandle, WatchedFd, block_on, spawn_local, timeout, yield_now};
+    use crate::{Stream, TaskHandle, WatchedFd, block_on, spawn_local, timeout, yield_now};
 
     const HANG: Duration = Duration::from_secs(10);
 
@@ -127,6 +128,24 @@ mod tests {
             be_busy().await;
             assert!(is_watched_late(&socket).await);
             assert!(QUEUE.with_borrow(VecDeque::is_empty));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_comes_on_a_socket_that_is_not_watched_is_asked_for() {
+        block_on(async {
+            let (ours, mut peer) = UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            let stream = Stream::accepted(ours.into());
+            // It may be readable when it is accepted.
+            let nothing = stream.try_read(&mut [0; 8]).unwrap_err();
+            assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
+            assert!(stream.is_quiet());
+            peer.write_all(b"x").unwrap();
+            assert!(!stream.is_readable());
+            assert!(!stream.is_quiet());
+            assert!(stream.is_readable(), "it is remembered");
         })
         .unwrap();
     }
