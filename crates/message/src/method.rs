@@ -44,6 +44,22 @@ impl Method {
         }
     }
 
+    /// Its token; `None` for [`Method::Other`].
+    pub fn token(self) -> Option<&'static [u8]> {
+        Some(match self {
+            Method::Connect => b"CONNECT",
+            Method::Delete => b"DELETE",
+            Method::Get => b"GET",
+            Method::Head => b"HEAD",
+            Method::Options => b"OPTIONS",
+            Method::Patch => b"PATCH",
+            Method::Post => b"POST",
+            Method::Put => b"PUT",
+            Method::Trace => b"TRACE",
+            Method::Other => return None,
+        })
+    }
+
     /// Whether repeating the request does no harm (RFC 9110 section 9.2.2). An unknown method is
     /// not considered idempotent.
     pub fn is_idempotent(self) -> bool {

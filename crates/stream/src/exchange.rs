@@ -30,6 +30,7 @@ use crate::seen_body::SeenBody;
 use crate::stick_keys::StickKeys;
 use crate::tls::ServerSession;
 use crate::tracked_entries::TrackedEntries;
+use crate::unique_id::UniqueId;
 use crate::variables::Variables;
 
 /// Unused exchanges that each worker keeps for reuse.
@@ -190,8 +191,8 @@ pub(crate) struct Exchange {
     pub first: bool,
     /// The request line, as logs show it.
     pub request_line: Vec<u8>,
-    /// `unique-id-format`'s result; empty when there is none.
-    pub unique_id: Vec<u8>,
+    /// `unique-id-format`'s result.
+    pub unique_id: UniqueId,
     /// What `capture` lines and rules captured.
     pub captures: Captures,
     /// The backend, once chosen.
@@ -531,7 +532,7 @@ impl Exchange {
             closes_server: false,
             first: true,
             request_line: Vec::new(),
-            unique_id: Vec::new(),
+            unique_id: UniqueId::default(),
             captures: Captures::default(),
             backend: None,
             backend_index: None,

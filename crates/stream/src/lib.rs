@@ -36,6 +36,7 @@ mod tls;
 mod tracked_entries;
 mod tracking;
 mod tunnel;
+mod unique_id;
 mod users;
 mod variables;
 mod view;

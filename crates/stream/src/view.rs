@@ -10,8 +10,8 @@ use ballast_engine::{Userlists, VariablesNow};
 use ballast_expr::{
     AddressPair, BackendFacts, BodyFacts, CaptureFacts, ConfigLine, ConnectionError,
     ConnectionFacts, ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts, ListenerFacts,
-    ProcessFacts, ServerFacts, Side, StreamFacts, TcpFacts, Time, TlsSessionFacts, UserFacts,
-    Value, VarName, VarScope,
+    ProcessFacts, Scratch, ServerFacts, Side, StreamFacts, TcpFacts, Time, TlsSessionFacts,
+    UserFacts, Value, VarName, VarScope,
 };
 use ballast_message::{Request, Response};
 use ballast_model::BackendTimeouts;
@@ -103,6 +103,20 @@ impl<'a> View<'a> {
         view.log_origin = log_origin;
         view
     }
+}
+
+/// The unique id of an exchange, made if there is none yet; `None` without a format, and within the
+/// format itself.
+pub(crate) fn made_unique_id<'e>(
+    context: &Context<'_>,
+    exchange: &'e Exchange,
+) -> Option<&'e [u8]> {
+    let format = context.frontend.model.common.unique_id_format.as_ref()?;
+    exchange.unique_id.get_or_make(|text| {
+        // With memory of its own: the rule that asks is using the worker's.
+        let view = View::for_log(context, exchange, None);
+        format.render(&view, &mut Scratch::new(), text);
+    })
 }
 
 /// The variables of a session, in which nothing that expressions set is left apart.
@@ -418,8 +432,16 @@ impl ExchangeFacts for View<'_> {
             })
     }
 
+    fn received_method(&self) -> Option<&[u8]> {
+        let is_known = self.exchange.has_request && !self.is_before_exchange;
+        is_known.then(|| self.exchange.method.token()).flatten()
+    }
+
     fn unique_id(&self) -> Option<&[u8]> {
-        Some(self.exchange.unique_id.as_slice()).filter(|id| !id.is_empty())
+        match self.is_before_exchange {
+            true => None,
+            false => made_unique_id(self.context, self.exchange),
+        }
     }
 
     fn request_line(&self) -> Option<&[u8]> {

@@ -21,7 +21,12 @@ pub trait ExchangeFacts {
         false
     }
 
-    /// The unique id, when one was made (`unique-id`).
+    /// The method of the request as received, where it is a known one (`method`).
+    fn received_method(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// The unique id (`unique-id`).
     fn unique_id(&self) -> Option<&[u8]> {
         None
     }

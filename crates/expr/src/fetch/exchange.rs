@@ -71,7 +71,10 @@ pub(super) const ROWS: &[Fetch] = &[
     row("last_rule_line", NO_ARGS, SampleKind::Int, RUNNING)
         .implemented("the line of the rule that ended its rule set last", |cx, _| int_sample(i64::from(cx.facts.exchange().last_rule()?.line))),
     row("method", NO_ARGS, SampleKind::Meth, TRANSACTION)
-        .implemented("the method of the request", |cx, _| Some(Sample::meth(cx.facts.kept_request()?.method_token()))),
+        .implemented("the method of the request; a known one as it was received, whatever `set-method` did", |cx, _| {
+            let request = cx.facts.kept_request()?;
+            Some(Sample::meth(cx.facts.exchange().received_method().unwrap_or_else(|| request.method_token())))
+        }),
     row("prio_class", NO_ARGS, SampleKind::Int, RUNNING)
         .implemented("the class in the queue", |cx, _| cx.facts.stream(Side::Client).and_then(|_| int_sample(cx.facts.exchange().priority_class()))),
     row("prio_offset", NO_ARGS, SampleKind::Int, RUNNING)
@@ -131,7 +134,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("txn.timer.user", NO_ARGS, SampleKind::Int, TRANSACTION)
         .implemented("milliseconds that the client waited", |cx, _| record_number(cx, |record| record.user_ms)),
     row("unique-id", NO_ARGS, SampleKind::Str, ALWAYS)
-        .implemented("the unique id, when one was made", |cx, _| cx.facts.exchange().unique_id().map(Sample::str)),
+        .implemented("the unique id, made when it is first asked for", |cx, _| cx.facts.exchange().unique_id().map(Sample::str)),
     row("waiting_entity", NO_ARGS, SampleKind::Str, RUNNING)
         .implemented("file and line of the rule that waits, or waited when the exchange ended", |cx, _| line_of(cx, cx.facts.exchange().waiting_rule()?)),
 ];

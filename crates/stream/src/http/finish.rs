@@ -3,11 +3,12 @@
 
 use ballast_mux::Duplex;
 
-use super::{ConnectionFate, answer, service, unique_id};
+use super::{ConnectionFate, answer, service};
 use crate::access_log;
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
+use crate::view::made_unique_id;
 
 /// Ends an exchange whose response was forwarded (`Continue`), or that ended before that
 /// (`Break`).
@@ -28,7 +29,7 @@ pub(crate) async fn finish(
     }
     if exchange.has_request {
         // An exchange that a rule answered has one in its line too.
-        unique_id::make(context, exchange);
+        made_unique_id(context, exchange);
     }
     access_log::exchange_ended(context, exchange);
     next

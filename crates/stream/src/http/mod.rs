@@ -33,7 +33,6 @@ mod service;
 mod statistics;
 pub(crate) mod streams;
 mod target;
-mod unique_id;
 pub(crate) mod upstream_connection;
 
 use ballast_mux::{ClientConnection, Duplex, WaitLimit};

@@ -8,11 +8,11 @@ use ballast_model::ForwardFor;
 use ballast_mux::{announce_request, take_connection_end};
 
 use super::forwarded;
-use super::unique_id;
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::persistence;
+use crate::view::made_unique_id;
 
 /// Applies the options that change a request on its way.
 pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
@@ -25,7 +25,6 @@ pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
 fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> {
     // A rule may have added a `Connection` field.
     exchange.closes_server = take_connection_end(exchange.request.fields_mut())?.close;
-    unique_id::make(context, exchange);
     add_unique_id(context, exchange)?;
     let Some(backend) = context.backend_of(exchange) else {
         return Ok(());
@@ -120,12 +119,11 @@ fn add_unique_id(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), N
     if common.unique_id_format.is_none() {
         return Ok(());
     }
+    let _ = made_unique_id(context, exchange);
     if let Some(name) = &common.unique_id_header {
         let name = name.to_ascii_lowercase();
-        exchange
-            .request
-            .fields_mut()
-            .add(name.as_bytes(), &exchange.unique_id)?;
+        let id = exchange.unique_id.get().unwrap_or_default();
+        exchange.request.fields_mut().add(name.as_bytes(), id)?;
     }
     Ok(())
 }

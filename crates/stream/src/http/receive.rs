@@ -11,7 +11,7 @@ use ballast_mux::{ClientConnection, Duplex, ReadError, RequestHead, WaitLimit};
 use ballast_rules::LogStep;
 use ballast_worker::{StopSignal, approximate_now, is_stopping, now, select, sleep};
 
-use super::{KeptConnection, body, capture, invalid, unique_id};
+use super::{KeptConnection, body, capture, invalid};
 use crate::access_log;
 use crate::context::Context;
 use crate::ending::EndingPhase;
@@ -19,6 +19,7 @@ use crate::exchange::{CurrentExchange, Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
 use crate::logged_bytes;
 use crate::sessions::SessionRow;
+use crate::view::made_unique_id;
 
 /// Why no request was received.
 pub(crate) enum NoRequest {
@@ -204,7 +205,7 @@ pub(crate) fn note(context: &Context<'_>, exchange: &mut Exchange, received: Req
     }
     if context.upgraded_for.get().is_none() || !exchange.first {
         if access_log::accept_shows_id(context) {
-            unique_id::make(context, exchange);
+            made_unique_id(context, exchange);
         }
         access_log::step(context, exchange, LogStep::Accept);
     }

@@ -93,7 +93,7 @@ fn exchange_facts<'e>(
     exchange: &'e Exchange,
     server: &Server,
 ) -> ExchangeValues<'e> {
-    let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
+    let unique_id = exchange.unique_id.get();
     let mut facts = ExchangeValues {
         unique_id,
         packets: exchange.settings.server_packets,
