@@ -103,6 +103,8 @@ TLS12, TLS13 = (["--insecure", "--groups", "X25519", "--tls-version", version] f
 RESUMED = ["--resume", "always"]
 STREAMS = ["--h2", "--streams", "32"]
 BODIES = ["--h2", "--streams", "4"]
+# Of ballast-origin: as long as what nginx gives.
+H2_PATH = "/1k?size=1000"
 UPLOAD = [*BODIES, "--method", "POST", "--body-bytes", str(1 << 20)]
 
 
@@ -158,8 +160,8 @@ HTTP2_BODIES = {"tool": "http", "connections": 4, "group": "h2", "is_default": F
 HTTP2 = [
     traffic("h2", "HTTP/2 in clear, 8 connections of 32 streams", 0.70, words=STREAMS, tool="http", connections=8, group="h2"),
     over_tls("h2-tls", "the same over TLS 1.3", 0.70, [*TLS13, *STREAMS], peer="h2-tls", group="h2", connections=8, is_default=False),
-    traffic("h2-servers", "the same, HTTP/2 to the server", 0.80, words=STREAMS, tool="http", connections=8, group="h2", is_default=False),
-    traffic("h1-h2-servers", "HTTP/1.1, HTTP/2 to the server", 0.80, peer="h2-servers", group="h2", is_default=False),
+    traffic("h2-servers", "the same, HTTP/2 to the server", 0.80, path=H2_PATH, words=STREAMS, tool="http", connections=8, group="h2", is_default=False),
+    traffic("h1-h2-servers", "HTTP/1.1, HTTP/2 to the server", 0.80, path=H2_PATH, peer="h2-servers", group="h2", is_default=False),
     traffic("h2-down", "HTTP/2, bodies of 1 MB to clients", 0.90, peer="h2", words=BODIES, path="/1m", **HTTP2_BODIES),
     traffic("h2-up", "HTTP/2, bodies of 1 MB to servers", 0.90, peer="h2-uploads", words=UPLOAD, path="/upload", **HTTP2_BODIES),
 ]

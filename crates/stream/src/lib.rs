@@ -130,6 +130,16 @@ impl Client {
     }
 }
 
+/// What a client is served under; `None` when there is no such frontend any more.
+fn configuration_of(
+    local: &Weak<WorkerLocal>,
+    client: &Client,
+) -> Option<(Rc<WorkerLocal>, Rc<RunningGeneration>, Arc<Frontend>)> {
+    let local = local.upgrade()?;
+    let (running, frontend) = local.running_with(client.frontend())?;
+    Some((local, running, frontend))
+}
+
 /// Serves clients' connections one after the other, each to its end or until it rests.
 async fn serve(local: Weak<WorkerLocal>, mut clients: PoolItems<Client>) {
     loop {
@@ -138,13 +148,9 @@ async fn serve(local: Weak<WorkerLocal>, mut clients: PoolItems<Client>) {
             let Some(client) = clients.next().await else {
                 return;
             };
-            let found = local.upgrade().and_then(|local| {
-                let (running, frontend) = local.running_with(client.frontend())?;
-                Some((local, running, frontend))
-            });
             // The frontend was removed, and the configuration has changed again since: the connection
-            // is closed unimplemented.
-            let Some((local, running, frontend)) = found else {
+            // is closed unserved.
+            let Some((local, running, frontend)) = configuration_of(&local, &client) else {
                 continue;
             };
             let (session, beginning) = client.begin();
