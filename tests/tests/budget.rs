@@ -243,7 +243,8 @@ fn no_call_is_made_in_vain() {
 
 /// The calls for one request with a connection on each side: accept4, recv; socket, connect twice (the
 /// second reports that it is connected), send; recv, send; setsockopt (for a reset) and close;
-/// close. HAProxy 2.6 makes 14.
+/// close. HAProxy 2.6 makes 14. One that fails is not counted: it asks, before a socket that was not
+/// watched is closed, whether something came.
 #[test]
 fn eleven_calls_a_connection() {
     // How often a task waits, or tries in vain, depends on timing; registrations are counted below.
