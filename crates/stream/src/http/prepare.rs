@@ -32,37 +32,11 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
     let (front, back) = (&context.frontend.model.common, &backend.model.common);
     let addresses = exchange.settings.addresses;
     let ip = |address: Option<std::net::SocketAddr>| address.map(|address| address.ip());
-    // Either proxy may ask for the header; the backend's name for it wins.
-    let forward_for = back.forward_for.as_ref().or(front.forward_for.as_ref());
-    if let Some(option) = forward_for {
-        let exempt = [&front.forward_for, &back.forward_for]
-            .into_iter()
-            .flatten()
-            .any(|option| {
-                option
-                    .except
-                    .zip(ip(addresses.source))
-                    .is_some_and(|(net, ip)| net.contains(ip))
-            });
-        if !exempt {
-            add_address(option, ip(addresses.source), exchange)?;
-        }
-    }
-    let original_to = back.original_to.as_ref().or(front.original_to.as_ref());
-    if let Some(option) = original_to {
-        let exempt = [&front.original_to, &back.original_to]
-            .into_iter()
-            .flatten()
-            .any(|option| {
-                option
-                    .except
-                    .zip(ip(addresses.destination))
-                    .is_some_and(|(net, ip)| net.contains(ip))
-            });
-        if !exempt {
-            add_address(option, ip(addresses.destination), exchange)?;
-        }
-    }
+    let (source, destination) = (ip(addresses.source), ip(addresses.destination));
+    let forward_for = [&front.forward_for, &back.forward_for];
+    add_address(forward_for, source, exchange)?;
+    let original_to = [&front.original_to, &back.original_to];
+    add_address(original_to, destination, exchange)?;
     if context.session.pending_handshake().is_some() {
         // Somebody may repeat what a client once sent (RFC 8470, 5.1).
         exchange.request.fields_mut().add(b"early-data", b"1")?;
@@ -86,17 +60,27 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
     Ok(())
 }
 
+/// Adds an address as frontend and backend ask: either may ask for the field, or except a network,
+/// the backend's name for it wins, and `if-none` holds where all that ask say so. A backend cannot
+/// make a frontend believe what a client says of itself.
 fn add_address(
-    option: &ForwardFor,
+    [front, back]: [&Option<ForwardFor>; 2],
     address: Option<IpAddr>,
     exchange: &mut Exchange,
 ) -> Result<(), NoRoom> {
-    let Some(address) = address else {
+    let (Some(naming), Some(address)) = (back.as_ref().or(front.as_ref()), address) else {
         return Ok(());
     };
-    let name = option.header.as_bytes();
+    let mut asking = [front, back].into_iter().flatten();
+    if asking
+        .clone()
+        .any(|option| option.except.is_some_and(|net| net.contains(address)))
+    {
+        return Ok(());
+    }
+    let name = naming.header.as_bytes();
     let fields = exchange.request.fields_mut();
-    if option.if_none && fields.contains(name) {
+    if asking.all(|option| option.if_none) && fields.contains(name) {
         return Ok(());
     }
     let mut text = [0_u8; 64];
