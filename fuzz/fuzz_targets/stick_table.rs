@@ -3,6 +3,7 @@
 #![no_main]
 
 use ballast_cli::{CommandAnswer, TableAction, table_answer};
+use ballast_model::CliLevel;
 use ballast_stick::{
     DataKind, DataType, DumpProgress, DumpUse, KeyType, StoredType, Table, TableSettings,
 };
@@ -54,7 +55,8 @@ fuzz_target!(|input: &[u8]| {
             _ => TableAction::Show,
         };
         let words: Vec<String> = words.collect();
-        if let CommandAnswer::Pieces(mut next) = table_answer(action, &table, &words, now_ms) {
+        let answer = table_answer(CliLevel::Admin, action, &table, &words, now_ms);
+        if let CommandAnswer::Pieces(mut next) = answer {
             let mut text = String::new();
             while next(&mut text) {}
         }

@@ -17,8 +17,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "show dev",
         "tell what is needed to read a report of a fault",
         developer,
-    )
-    .for_level(CliLevel::Operator),
+    ),
     Command::new(
         &["show", "libs"],
         "show libs",

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use ballast_model::CliLevel;
 use ballast_net::local_time;
 use ballast_wire::syslog::{DateTime, Facility, Format, Level, Origin, TimestampText};
 
@@ -30,6 +31,8 @@ fn events(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
              buf0       : type=buffer, 0 dropped, in-memory ring buffer\n"
                 .into(),
         )),
+        // What is in a sink names clients, as stick tables and logs do.
+        _ if call.session.level < CliLevel::Operator => Err(CommandAnswer::denied()),
         "buf0" => buffer(call),
         "stdout" | "stderr" => Err(CommandAnswer::error("Nothing to report for this sink")),
         _ => Err(CommandAnswer::error("No such event sink")),

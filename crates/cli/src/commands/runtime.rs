@@ -101,7 +101,12 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "trace"],
         "show trace [<module>]",
         "not implemented: list the modules that can be traced",
-        |_| CommandAnswer::Report(TRACES.into()),
+        |call| match call.arg(0) {
+            word if !word.is_empty() && call.session.level < CliLevel::Operator => {
+                CommandAnswer::denied()
+            }
+            _ => CommandAnswer::Report(TRACES.into()),
+        },
     ),
     Command::new(
         &["trace"],

@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ballast_expr::address_key;
+use ballast_model::CliLevel;
 use ballast_stick::{
     DataKind, DataType, Entry, Key, KeyType, Removal, ScanCursor, Table, TrackedEntry,
 };
@@ -73,16 +74,24 @@ fn answer(call: &mut CommandCall<'_>, action: TableAction) -> CommandAnswer {
         return CommandAnswer::error("No such table");
     };
     let now_ms = control.registry().process().now_ms();
-    table_answer(action, table, &call.args[1..], now_ms)
+    let level = call.session.level;
+    table_answer(level, action, table, &call.args[1..], now_ms)
 }
 
-/// Carries out a command on a table; `args` are the words after its name.
+/// Carries out a command on a table; `args` are the words after its name. Entries hold addresses and
+/// names of clients, and decide who is served: below [`CliLevel::Operator`] a caller may neither see
+/// nor change any.
 pub fn table_answer(
+    level: CliLevel,
     action: TableAction,
     table: &Arc<Table>,
     args: &[String],
     now_ms: u32,
 ) -> CommandAnswer {
+    let may_see_entries = level >= CliLevel::Operator;
+    if !may_see_entries && action != TableAction::Show {
+        return CommandAnswer::denied();
+    }
     let arg = |entry_number: usize| args.get(entry_number).map_or("", String::as_str);
     let selected = match arg(0) {
         "" if action == TableAction::Set => return CommandAnswer::Done,
@@ -104,6 +113,11 @@ pub fn table_answer(
     let rest = args.get(2..).unwrap_or_default();
     match selected {
         Err(message) => CommandAnswer::error(message),
+        Ok(Selected::Entries(_)) if !may_see_entries => CommandAnswer::Report(format!(
+            "{}# contents not dumped due to insufficient privileges\n",
+            head(table)
+        )),
+        Ok(_) if !may_see_entries => CommandAnswer::denied(),
         Ok(Selected::Entries(filters)) => match action {
             TableAction::Clear => clear(table, filters, now_ms),
             _ => show(table, filters, now_ms),

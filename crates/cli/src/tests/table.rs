@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+use ballast_model::CliLevel;
+use ballast_stick::{Key, KeyType, Table, TableSettings};
+
 use super::{limits, worker};
-use crate::{commands_of_master, commands_of_worker};
+use crate::{TableAction, commands_of_master, commands_of_worker, table_answer};
 
 #[test]
 fn every_command_that_must_be_known_is() {
@@ -251,7 +254,13 @@ fn what_looks_at_the_program_is_for_operators() {
         told.contains("\n  version: 9.9\n") && told.contains("Process info\n"),
         "{told}"
     );
-    for command in ["show libs", "show dev", "show quic", "show ssl cert"] {
+    for command in [
+        "show libs",
+        "show quic",
+        "show ssl cert",
+        "show events buf0",
+        "show trace h1",
+    ] {
         let answer = server.ask(&format!("user; {command}\n"));
         assert_eq!(answer, "\nPermission denied\n\n", "{command}");
     }
@@ -273,4 +282,28 @@ fn what_looks_at_the_program_is_for_operators() {
         "Can't replace a certificate which is not referenced by the configuration!\n\
          Can't update a!\n\n"
     );
+}
+
+#[test]
+fn entries_of_tables_are_for_operators() {
+    let settings = TableSettings::new(KeyType::String { len: 8 }, 4);
+    let table = Table::new("t", settings, 1);
+    drop(table.track(Key::Bytes(b"bad"), 0));
+    let answer = |level, action, words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        format!("{:?}", table_answer(level, action, &table, &words, 0))
+    };
+    for action in [TableAction::Clear, TableAction::Set, TableAction::Show] {
+        assert_eq!(
+            answer(CliLevel::User, action, &["key", "bad"]),
+            "Message(Error, \"Permission denied\")"
+        );
+    }
+    assert_eq!(
+        answer(CliLevel::User, TableAction::Show, &[]),
+        "Report(\"# table: t, type: string, size:4, used:1\\n\
+         # contents not dumped due to insufficient privileges\\n\")"
+    );
+    let one = answer(CliLevel::Operator, TableAction::Show, &["key", "bad"]);
+    assert!(one.contains("key=bad "), "{one}");
 }
