@@ -46,7 +46,7 @@ pub use limits::HeadLimits;
 pub use method::Method;
 pub use request::Request;
 pub use response::{Response, reason_phrase};
-pub use target::{ReceivedTarget, TargetForm};
+pub use target::{ReceivedTarget, TargetForm, url_host};
 pub use values::{CommaValues, comma_values, trim_ows};
 pub use version::Version;
 

@@ -126,10 +126,59 @@ impl TargetShape {
     }
 }
 
+/// The host and port of a URL that a field holds (`Origin`, `Referer`), without a user. Words without a
+/// scheme begin with their host, as in HAProxy. `None` for a path, `*` and nothing.
+pub fn url_host(url: &[u8]) -> Option<&[u8]> {
+    if matches!(url.first(), None | Some(b'*' | b'/')) {
+        return None;
+    }
+    let rest = match scheme_len(url) {
+        Some(len) => &url[len + SCHEME_END.len()..],
+        None => url,
+    };
+    let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
+    let authority = &rest[..end];
+    let user_end = memchr::memrchr(b'@', authority).map_or(0, |at| at + 1);
+    Some(&authority[user_end..])
+}
+
 /// Length of the scheme of an absolute target: RFC 3986 section 3.1, followed by `://`.
 fn scheme_len(target: &[u8]) -> Option<usize> {
     let len = target
         .iter()
         .position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')))?;
     (target[0].is_ascii_alphabetic() && target[len..].starts_with(SCHEME_END)).then_some(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::url_host;
+
+    #[test]
+    fn a_url_names_its_host() {
+        for (url, host) in [
+            ("http://h", Some("h")),
+            ("https://h:8080/p?q", Some("h:8080")),
+            ("a.b+c-1://h#x", Some("h")),
+            ("http://[::1]:80/", Some("[::1]:80")),
+            ("http://h?x@y", Some("h")),
+            ("http://h/x@y", Some("h")),
+            ("http://y?@h/", Some("y")),
+            ("http://h@y/", Some("y")),
+            ("http://a@b@h", Some("h")),
+            ("h:80", Some("h:80")),
+            ("u@h/p", Some("h")),
+            ("null", Some("null")),
+            ("http://h http://y", Some("h http:")),
+            ("http:///h", Some("")),
+            ("http:/h", Some("http:")),
+            ("1://h", Some("1:")),
+            ("", None),
+            ("/h", None),
+            ("//h", None),
+            ("*", None),
+        ] {
+            assert_eq!(url_host(url.as_bytes()), host.map(str::as_bytes), "{url}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Who may see the statistics page: `stats auth`, `stats http-request` and `stats admin`.
 
 use ballast_expr::Condition;
-use ballast_message::{Fields, Method, Version};
+use ballast_message::{Fields, Method, Version, url_host};
 use ballast_model::{ProxyCommon, StatsAccess, StatsPage};
 use ballast_net::equal_in_constant_time;
 
@@ -63,8 +63,17 @@ pub(super) fn rights(
     page: &StatsPage,
 ) -> (PageAccess, bool) {
     let mut admin = page.admin.iter();
-    let may_admin = admin.any(|condition| holds(context, exchange, condition.as_ref()));
+    let may_admin = admin.any(|condition| holds(context, exchange, condition.as_ref()))
+        && !(exchange.method == Method::Post && comes_from_elsewhere(exchange.request.fields()));
     (access(context, exchange, page), may_admin)
+}
+
+/// Whether a page of another site has made the browser send the request: its `Origin`, or else its
+/// `Referer`, names another host than it is sent to. Programs that are no browser send neither.
+fn comes_from_elsewhere(fields: &Fields) -> bool {
+    let from = fields.first(b"origin").or_else(|| fields.first(b"referer"));
+    let host = fields.first(b"host").unwrap_or_default();
+    from.is_some_and(|url| !url_host(url).is_some_and(|from| from.eq_ignore_ascii_case(host)))
 }
 
 /// What a client gets that asks for the page.
