@@ -196,7 +196,8 @@ fn capture<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], sent_by: Side) -> O
 /// The method, from the request line as it was received: rules may have changed the request since.
 fn captured_method<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     if let Some(line) = cx.facts.exchange().request_line() {
-        return Some(Sample::str(&line[..memchr::memchr(b' ', line)?]));
+        let end = memchr::memchr(b' ', line).unwrap_or(line.len());
+        return Some(Sample::str(&line[..end]));
     }
     let request = cx.facts.request()?;
     Some(Sample::str(request.method_token()))
@@ -221,13 +222,10 @@ fn captured_uri<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<
     path.starts_with(b"/").then_some(Sample::str(path))
 }
 
+/// The version of the request, also where its line was cut before it for the log.
 fn captured_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let Some(line) = cx.facts.exchange().request_line() else {
-        let request = cx.facts.request()?;
-        return Some(version_text(request.version().as_str().as_bytes()));
-    };
-    let space = memchr::memrchr(b' ', line)?;
-    Some(version_text(&line[space + 1..]))
+    let request = cx.facts.kept_request()?;
+    Some(version_text(request.version().as_str().as_bytes()))
 }
 
 /// As HAProxy 3.2 says it: what is not HTTP/1.0 is HTTP/1.1, HTTP/2 too.

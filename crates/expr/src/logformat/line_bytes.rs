@@ -25,14 +25,16 @@ pub(super) fn hex_number(out: &mut Vec<u8>, number: u64, digits: usize) {
     }
 }
 
-/// The part of a request line that an alias names; `<BADREQ>` where it is missing.
+/// The part of a request line that an alias names; `<BADREQ>` where it is missing. A line that was cut
+/// before its version has the one of lines without a version, as in HAProxy.
 pub(super) fn line_part(line: &[u8], id: AliasId) -> &[u8] {
     const BAD: &[u8] = b"<BADREQ>";
+    const NO_VERSION: &[u8] = b"HTTP/0.9";
     if id == AliasId::RequestLine {
         return line;
     }
     let Some(first) = memchr::memchr(b' ', line) else {
-        return BAD;
+        return if id == AliasId::Query { b"" } else { BAD };
     };
     let last = memchr::memrchr(b' ', line).filter(|last| *last > first);
     let uri = &line[first + 1..last.unwrap_or(line.len())];
@@ -54,7 +56,10 @@ pub(super) fn line_part(line: &[u8], id: AliasId) -> &[u8] {
             }
         }
         AliasId::Query => &uri[mark.unwrap_or(uri.len())..],
-        AliasId::HttpVersion => last.map_or(BAD, |last| &line[last + 1..]),
+        AliasId::HttpVersion => last
+            .map(|last| &line[last + 1..])
+            .filter(|version| !version.is_empty())
+            .unwrap_or(NO_VERSION),
         _ => line,
     }
 }
