@@ -7,7 +7,7 @@ use ballast_rules::{ResponseContent, Verdict};
 
 use super::{ConnectionFate, rules};
 use crate::context::Context;
-use crate::ending::EndingPhase;
+use crate::ending::EndingCause;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::logged_bytes;
 use crate::pages::default_page;
@@ -88,11 +88,12 @@ pub(crate) async fn page(
     }
 }
 
-/// Whether the rest of a request's body can be read and dropped: the request was answered before
-/// its body was used, and is well-formed so far.
+/// Whether the rest of a request's body can be read and dropped, so that the client can send another
+/// request: it did not fail in the middle of this one. As in HAProxy, this does not depend on how far the
+/// exchange came: a client that is cut off while it sends would report that, and not its answer.
 pub(crate) fn may_drain(exchange: &Exchange) -> bool {
-    let phase = exchange.ending.phase;
-    exchange.has_request && matches!(phase, EndingPhase::Request | EndingPhase::Tarpit)
+    let cause = exchange.ending.cause;
+    exchange.has_request && !matches!(cause, EndingCause::Client | EndingCause::ClientTimeout)
 }
 
 /// What there is to send.
