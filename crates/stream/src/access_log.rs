@@ -289,6 +289,8 @@ pub(crate) fn protocol_broken(context: &Context<'_>) {
     let plan = context.running.log_plan(context.frontend.index);
     let mut exchange = Exchange::new(context.running.head_limits);
     context.begin(&mut exchange);
+    exchange.times.idle_from = context.session.idle_from.get();
+    exchange.first = exchange.times.idle_from == context.session.established();
     exchange.times.ended = Some(ballast_worker::now());
     exchange.tally.status = 0;
     exchange

@@ -63,6 +63,8 @@ pub(crate) struct Session {
     pub(crate) variables: RefCell<Variables>,
     /// What sticky counters track for the connection.
     pub(crate) tracked: TrackedEntries,
+    /// When the wait for the next stream began: the last one was opened then, or ended.
+    pub(crate) idle_from: Cell<Instant>,
 }
 
 /// What `tcp-request connection` rules set.
@@ -97,6 +99,7 @@ impl Session {
             was_reset: Cell::new(false),
             variables: RefCell::default(),
             tracked: TrackedEntries::default(),
+            idle_from: Cell::new(arrival.accepted),
         };
         (session, arrival.transport)
     }

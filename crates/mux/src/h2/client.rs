@@ -228,6 +228,13 @@ pub struct OpenedStream {
     head: ballast_h2::RequestHead,
 }
 
+impl OpenedStream {
+    /// Whether its request must be answered with 400.
+    pub fn is_bad(&self) -> bool {
+        self.head.is_bad
+    }
+}
+
 /// An exchange's stream of a client's connection.
 #[derive(Debug)]
 pub struct ClientStream {

@@ -58,6 +58,7 @@ pub(crate) async fn serve(
     let mut context = Context::new(&local, &session, running, frontend);
     context.stream = Some(streams.reference());
     context.is_upgraded.set(!context.frontend.is_http());
+    session.idle_from.set(session.established());
     let mut logged_errors = 0;
     // Listed, so that it is woken when its bind is removed, and can be ended.
     let content = RowContent::Connection(ConnectionKind::Http2 { stream_count: 0 });
@@ -170,7 +171,12 @@ fn begin(
     let limits = context.running.head_limits;
     let before = streams.opened_count().saturating_sub(1);
     let before = u32::try_from(before).unwrap_or(u32::MAX);
-    let mut current = CurrentExchange::of_stream(limits, approximate_now(), before);
+    let idle_from = match stream.is_bad() {
+        // It is no request: the wait for one goes on.
+        true => session.idle_from.get(),
+        false => session.idle_from.replace(approximate_now()),
+    };
+    let mut current = CurrentExchange::of_stream(limits, idle_from, before);
     streams.take_request(&mut current.get().request);
     StreamWork {
         local: Rc::clone(local),
@@ -276,6 +282,9 @@ async fn serve_stream(work: StreamWork, timers: &Cell<KeptTimers>) {
             finish(&context, client, exchange, Flow::Break(exit)).await;
         }
     }
+    if !stream.is_bad {
+        session.idle_from.set(approximate_now());
+    }
     // The context goes before the entry, which has the row used again if it holds it alone.
     timers.set(context.into_timers());
 }
@@ -286,11 +295,14 @@ async fn exchange(context: &Context<'_>, stream: &mut ClientStream, current: &mu
     stream.set_output_format(None, drops_trailers);
     let exchange = current.get();
     context.begin(exchange);
-    let now = approximate_now();
-    exchange.times.begun = Some(now);
-    exchange.times.received = Some(now);
-    let received = stream.head;
     let is_bad = stream.is_bad;
+    let begun = match is_bad {
+        true => exchange.times.idle_from,
+        false => approximate_now(),
+    };
+    exchange.times.begun = Some(begun);
+    exchange.times.received = Some(begun);
+    let received = stream.head;
     if !is_bad {
         receive::note(context, exchange, received);
     }
