@@ -4,6 +4,7 @@
 //! what it needs of its worker, [`RunningGeneration`] the configuration in force.
 
 mod access_log;
+mod cancellation;
 mod chain;
 mod context;
 mod descriptors;
@@ -243,7 +244,7 @@ async fn serve(local: Weak<WorkerLocal>, mut clients: PoolItems<Client>) {
         if context.carries_http() {
             http::cut_off(&context, &mut client, current.get()).await;
         } else {
-            tcp::cut_off(&context, current.get());
+            tcp::cut_off(&context, &mut client, current.get());
         }
     }
 }

@@ -119,8 +119,14 @@ pub(crate) async fn serve(
 
 /// Ends a session whose future was dropped: an operator killed it before it had a server, or
 /// `hard-stop-after` passed.
-pub(crate) fn cut_off(context: &Context<'_>, exchange: &mut Exchange) {
+pub(crate) fn cut_off(
+    context: &Context<'_>,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+) {
     if exchange.times.ended.is_none() {
+        // What it sent may not be read: without an end in order it would meet a reset.
+        client.end();
         Exit::Cut(EndingCause::Killed).note(context, exchange);
         context.count(|counters| counters.responses_other.increment());
         access_log::exchange_ended(context, exchange);

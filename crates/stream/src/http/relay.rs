@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ballast_engine::{Backend, CancellationReason, Server};
-use ballast_model::OnMarkedDown;
+use ballast_engine::{Backend, CancellationReason};
 use ballast_mux::{
     AfterBody, Duplex, Peer, Piece, ReadError, RelayError, Sink, Source, SpliceMode, WaitLimit,
     WriteError, relay,
@@ -20,6 +19,7 @@ use super::ConnectionFate;
 use super::leaving::gives_up;
 use super::respond::{self, ResponseOutcome};
 use super::upstream_connection::{ConnectionPlan, ReadyConnection, RetryReason};
+use crate::cancellation::wait_for_cancellation;
 use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::{Exchange, PreparedAnswer};
@@ -234,25 +234,6 @@ fn account(
     {
         probe::observe(backend, slot.server_index(), seen);
     }
-}
-
-/// Waits until the exchanges of a server are cancelled.
-async fn wait_for_cancellation(context: &Context<'_>, server: &Server) -> CancellationReason {
-    let model = &server.model;
-    // Of others only an operator can evict the exchanges, and the command wakes every connection of
-    // the worker. So nothing is registered for them, which would cost a lock per exchange.
-    let registers = model.on_marked_down == OnMarkedDown::ShutdownSessions || model.backup;
-    let mut cancelled = pin!(server.state.cancelled());
-    poll_fn(|cx| {
-        if context.is_killed() || (!registers && cancelled.is_ready()) {
-            Poll::Ready(CancellationReason::ByOperator)
-        } else if registers {
-            cancelled.as_mut().poll(cx)
-        } else {
-            Poll::Pending
-        }
-    })
-    .await
 }
 
 /// Counts what went to a server and came from it: once, when it is over.

@@ -280,6 +280,9 @@ async fn serve_stream(work: StreamWork, timers: &Cell<KeptTimers>) {
             let exit = Exit::Cut(crate::ending::EndingCause::Killed);
             let client = &mut stream.duplex();
             finish(&context, client, exchange, Flow::Break(exit)).await;
+            if !exchange.has_response {
+                stream.refuse();
+            }
         }
     }
     if !stream.is_bad {

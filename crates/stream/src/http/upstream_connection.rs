@@ -20,8 +20,9 @@ use ballast_upstream::{
 use super::choice;
 use super::leaving::unless_client_leaves;
 use super::requirements::{evaluate_sni, requirements};
+use crate::cancellation::unless_cancelled;
 use crate::context::Context;
-use crate::ending::EndingPhase;
+use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{ConnectFailure, Exit, Flow};
 use crate::persistence::ClientCookie;
@@ -324,11 +325,7 @@ impl ConnectionPlan {
                 exchange.count(worker, |counters| counters.retries.increment());
                 return;
             }
-            let of_backend = slot.backend().state.counters.of(worker);
-            for counters in [of_backend, former.state.counters.of(worker)] {
-                counters.redispatches.increment();
-            }
-            exchange.tally.redispatched = true;
+            count_redispatch(context, exchange, slot.backend(), &former);
             if exchange.client_cookie == ClientCookie::Valid {
                 exchange.client_cookie = ClientCookie::Down;
             }
@@ -359,6 +356,21 @@ impl ConnectionPlan {
         };
         by_interval || (!self.keeps_server && !backend.is_keyed() && has_others(backend))
     }
+}
+
+/// Counts a request that left this server for another, or for none where there is no other.
+fn count_redispatch(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    backend: &Backend,
+    former: &Server,
+) {
+    let worker = context.local.worker;
+    let of_backend = backend.state.counters.of(worker);
+    for counters in [of_backend, former.state.counters.of(worker)] {
+        counters.redispatches.increment();
+    }
+    exchange.tally.redispatched = true;
 }
 
 /// Takes a slot at a server and a connection to it.
@@ -439,8 +451,12 @@ async fn connection(
         exchange.count(context.local.worker, |counters| {
             counters.connects.increment()
         });
-        let failure = match open(context, client, exchange, slot, requirements).await {
-            Ok(lease) => {
+        let opened = {
+            let opening = pin!(open(context, client, exchange, slot, requirements));
+            unless_cancelled(context, Some(slot.server()), opening).await
+        };
+        let failure = match opened {
+            Ok(Ok(lease)) => {
                 probe::observe(backend, slot.server_index(), Observation::Connected);
                 note_connection(context, exchange, &lease);
                 exchange.times.connected = Some(ballast_worker::now());
@@ -450,7 +466,8 @@ async fn connection(
                     reused: false,
                 }));
             }
-            Err(failure) => failure,
+            Ok(Err(failure)) => failure,
+            Err(why) => return Flow::Break(Exit::Cut(EndingCause::of_cancellation(why))),
         };
         if let Some(error) = failure.tls {
             exchange.server_tls = ServerSession::failed(error);
@@ -469,7 +486,9 @@ async fn connection(
         let elsewhere = redispatches && has_others(backend);
         // After `timeout connect` no further pause is needed.
         if !elsewhere && failure.exit != Exit::ConnectTimeout {
-            wait_before_retry(context, client, exchange, backend).await?;
+            // A request whose server is chosen anew belongs to none meanwhile.
+            let server = Some(slot.server()).filter(|_| !redispatches);
+            wait_before_retry(context, client, exchange, backend, server).await?;
         }
         if redispatches {
             return Flow::Continue(None);
@@ -488,19 +507,22 @@ fn connect_timeout(exchange: &Exchange, backend: &Backend) -> Option<Duration> {
     set.or(backend.model.timeouts.connect)
 }
 
-/// Waits before the same server is tried again.
+/// Waits before the next try: at `server`, if that is known already.
 async fn wait_before_retry(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &Exchange,
     backend: &Backend,
+    server: Option<&Arc<Server>>,
 ) -> Flow {
     let connect = connect_timeout(exchange, backend).unwrap_or(TURN_AROUND);
     let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
-    match unless_client_leaves(context, client, backend, pause).await {
-        Ok(()) => Flow::Continue(()),
-        Err(departure) => Flow::Break(departure.exit(exchange, EndingPhase::Connect)),
-    }
+    let pause = pin!(unless_client_leaves(context, client, backend, pause));
+    Flow::Break(match unless_cancelled(context, server, pause).await {
+        Ok(Ok(())) => return Flow::Continue(()),
+        Ok(Err(departure)) => departure.exit(exchange, EndingPhase::Connect),
+        Err(why) => Exit::Cut(EndingCause::of_cancellation(why)),
+    })
 }
 
 /// `http-send-name-header`: sends the server its own name; another try replaces it.
@@ -544,7 +566,12 @@ async fn slot(
         }
         return match taken {
             Ok(slot) => Flow::Continue(slot),
-            Err(refusal) => apply_refusal(exchange, refusal),
+            Err(refusal) => {
+                if let Some(former) = plan.former_server.take() {
+                    count_redispatch(context, exchange, backend, &former);
+                }
+                apply_refusal(exchange, refusal)
+            }
         };
     }
     let mut queue_positions = QueuePositions::default();
@@ -564,7 +591,13 @@ async fn slot(
     exchange.times.slot_taken = Some(ballast_worker::now());
     match outcome {
         Ok(Ok(Ok(slot))) => Flow::Continue(slot),
-        Ok(Ok(Err(refusal))) => apply_refusal(exchange, refusal),
+        Ok(Ok(Err(refusal))) => {
+            let asked = plan.server.and_then(|index| backend.servers.get(index));
+            if let Some(former) = asked.or(plan.former_server.as_ref()) {
+                count_redispatch(context, exchange, backend, former);
+            }
+            apply_refusal(exchange, refusal)
+        }
         Ok(Err(departure)) => Flow::Break(departure.exit(exchange, EndingPhase::Queue)),
         Err(_) => {
             let asked = plan.server.and_then(|index| backend.servers.get(index));
