@@ -1,0 +1,17 @@
+"""The grammars: each makes a scenario, which is plain data, from random numbers."""
+
+from grammars import exchanges
+
+# How often each is asked.
+GRAMMARS = {
+    "exchanges": (exchanges.generate, 5),
+}
+
+
+def generate(random, only=None):
+    """One scenario of any grammar, or of the one that is named."""
+    names = [only] if only else list(GRAMMARS)
+    name = random.choices(names, [GRAMMARS[name][1] for name in names])[0]
+    scenario = GRAMMARS[name][0](random)
+    scenario.setdefault("name", name)
+    return scenario

@@ -1,0 +1,119 @@
+"""Compares what was seen on both programs, and knows which differences are meant."""
+
+import json
+import pathlib
+import re
+import tomllib
+import typing
+
+KNOWN = pathlib.Path(__file__).resolve().parent / "known.toml"
+
+
+# HAProxy counts bytes of its inner form of a message, which is longer by some for each head and field.
+BYTES = ("bin", "bout")
+FORM_BYTES = 250
+
+
+class Difference(typing.NamedTuple):
+    """One place in which the observations differ."""
+
+    place: str
+    haproxy: str
+    ballast: str
+
+    def __str__(self):
+        return f"{self.place}: haproxy {self.haproxy}, ballast {self.ballast}"
+
+
+def differences(haproxy, ballast, place=""):
+    """All places that differ, down to single texts."""
+    if type(haproxy) is type(ballast) and isinstance(haproxy, dict):
+        found = []
+        for key in [*haproxy, *[key for key in ballast if key not in haproxy]]:
+            if key in BYTES and about_equal(haproxy, ballast, key):
+                continue
+            found += differences(haproxy.get(key), ballast.get(key), f"{place}.{key}".lstrip("."))
+        return found
+    both_lists = isinstance(haproxy, list) and isinstance(ballast, list)
+    if both_lists and (len(haproxy) == len(ballast)):
+        found = []
+        for number, (one, other) in enumerate(zip(haproxy, ballast)):
+            found += differences(one, other, f"{place}.{number}")
+        return found
+    if both_lists and all(isinstance(item, str) for item in haproxy + ballast):
+        lost = [item for item in haproxy if item not in ballast]
+        more = [item for item in ballast if item not in haproxy]
+        if lost or more:
+            return [Difference(place, shown(lost), shown(more))]
+    return [] if haproxy == ballast else [Difference(place, shown(haproxy), shown(ballast))]
+
+
+def about_equal(haproxy, ballast, key):
+    """Whether two rows of counters have the same number of bytes, but for how each counts heads."""
+    messages = max(int(row.get(name, 0)) for row in (haproxy, ballast) for name in ("req_tot", "stot"))
+    far = abs(int(haproxy.get(key, 0)) - int(ballast.get(key, 0)))
+    return far <= FORM_BYTES * (messages + 1)
+
+
+def shown(value):
+    return "nothing" if value is None or value == [] else json.dumps(value)
+
+
+class Known:
+    """The rows of `known.toml`: differences that are meant, each with its reason."""
+
+    def __init__(self, path=KNOWN):
+        self.rows = tomllib.loads(path.read_text())
+        self.used = {}
+
+    def explains(self, scenario, difference):
+        """The name of the row that explains a difference; None when none does."""
+        for name, row in self.rows.items():
+            pairs = (
+                ("place", difference.place),
+                ("haproxy", difference.haproxy),
+                ("ballast", difference.ballast),
+            )
+            if not all(re.search(row[key], text) for key, text in pairs if key in row):
+                continue
+            if "scenario" in row and not re.search(row["scenario"], json.dumps(scenario), re.S):
+                continue
+            return name
+        return None
+
+    def unexplained(self, scenario, found):
+        """What no row explains. A row with `all` explains whatever else differs in the scenario, too: one cause shows
+        in responses, logs and counters."""
+        left = []
+        for difference in found:
+            name = self.explains(scenario, difference)
+            if name is None:
+                left.append(difference)
+                continue
+            self.used[name] = self.used.get(name, 0) + 1
+            if self.rows[name].get("all"):
+                return []
+        return left
+
+
+class Sightings:
+    """What several plays of a scenario showed. A place differs when no play of one program showed what a play of the
+    other did: what depends on chance is no difference."""
+
+    def __init__(self):
+        self.plays = []
+
+    def add(self, outcome):
+        self.plays.append(outcome)
+
+    def differences(self):
+        sides = {name: [play[name] for play in self.plays] for name in ("haproxy", "ballast")}
+        common = None
+        for one in sides["haproxy"]:
+            for other in sides["ballast"]:
+                found = differences(one, other)
+                places = {difference.place for difference in found}
+                common = places if common is None else common & places
+        last = self.plays[-1]
+        found = differences(last["haproxy"], last["ballast"])
+        return [difference for difference in found if difference.place in (common or set())]
