@@ -155,6 +155,58 @@ pub(crate) fn count_request(context: &Context<'_>, exchange: &mut Exchange) {
     }
 }
 
+/// What a client did wrong on a connection that carries streams, since it began.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct ConnectionFaults {
+    /// Frames that were odd (`fc_glitches`).
+    pub(crate) glitches: u32,
+    /// Heads that broke the rules: no stream came of them.
+    pub(crate) bad_heads: u64,
+}
+
+/// What counts the faults of a connection.
+const FAULTS: &[DataType] = &[
+    DataType::GlitchCnt,
+    DataType::GlitchRate,
+    DataType::HttpReqCnt,
+    DataType::HttpReqRate,
+    DataType::HttpErrCnt,
+    DataType::HttpErrRate,
+];
+
+/// Counts in the entries that a connection itself tracks what it did wrong since `counted`: no stream
+/// is there to count it. A head that broke the rules is a request, and an error.
+pub(crate) fn count_faults(
+    context: &Context<'_>,
+    counted: &mut ConnectionFaults,
+    faults: ConnectionFaults,
+) {
+    let before = std::mem::replace(counted, faults);
+    let entries = &context.session.tracked;
+    if before == faults || entries.is_unused() {
+        return;
+    }
+    let glitches = u64::from(faults.glitches.saturating_sub(before.glitches));
+    let bad_heads = faults.bad_heads.saturating_sub(before.bad_heads);
+    let now_ms = now_ms(context);
+    for number in 0..context.running.tune().stick_counters {
+        let entry = entries.get(number);
+        if let Some(entry) = entry.filter(|entry| entry.may_store(FAULTS)) {
+            entry.update(now_ms, |entry| {
+                for (amount, types) in [
+                    (glitches, [DataType::GlitchCnt, DataType::GlitchRate]),
+                    (bad_heads, TrackedEvent::Request.types()),
+                    (bad_heads, TrackedEvent::Error.types()),
+                ] {
+                    for one in types.into_iter().filter(|_| amount > 0) {
+                        entry.add(one, 0, amount);
+                    }
+                }
+            });
+        }
+    }
+}
+
 /// What counts bytes.
 const BYTES: &[DataType] = &[
     DataType::BytesInCnt,

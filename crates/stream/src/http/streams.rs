@@ -25,7 +25,7 @@ use crate::exit::{Exit, Flow, PeerFault};
 use crate::local::{RunningGeneration, WorkerLocal};
 use crate::session::Session;
 use crate::sessions::{RowContent, SessionEntry};
-use crate::tracking;
+use crate::tracking::{self, ConnectionFaults};
 
 /// How long a client without streams may take to hear that no more are taken.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -60,6 +60,7 @@ pub(crate) async fn serve(
     context.is_upgraded.set(!context.frontend.is_http());
     session.idle_from.set(session.established());
     let mut logged_errors = 0;
+    let mut counted_faults = ConnectionFaults::default();
     // Listed, so that it is woken when its bind is removed, and can be ended.
     let content = RowContent::Connection(ConnectionKind::Http2 { stream_count: 0 });
     let entry = SessionEntry::enter(local.worker, &session, &context.frontend, content).await;
@@ -97,6 +98,11 @@ pub(crate) async fn serve(
                 entry.row().set_kind(ConnectionKind::Http2 { stream_count: open_count });
                 let errors = (counters.connection_errors, counters.bad_heads);
                 log_errors(&context, &mut logged_errors, errors);
+                let faults = ConnectionFaults {
+                    glitches: counters.glitches,
+                    bad_heads: counters.bad_heads,
+                };
+                tracking::count_faults(&context, &mut counted_faults, faults);
                 polled
             }) => next,
             _ = &mut stopping, if !is_ending && !has_stopped => {
