@@ -8,7 +8,7 @@ use crate::rule::Rule;
 use crate::rule_list::IndexedRules;
 use crate::run_state::{ActionOutcome, RunState};
 use crate::transaction::{Transaction, Workspace};
-use crate::verdict::{LocalResponse, Verdict};
+use crate::verdict::{LocalResponse, ResponseCause, Verdict};
 
 /// How far a run got.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,7 +135,8 @@ pub fn run_from<'r>(
                 ActionOutcome::Failed => {
                     run_state.transaction.rewrite_failed();
                     if run_state.strict {
-                        let verdict = Verdict::Respond(LocalResponse::fault());
+                        let failure = LocalResponse::failure(ResponseCause::FailedRewrite);
+                        let verdict = Verdict::Respond(failure);
                         return ended(&mut run_state, rule, verdict);
                     }
                     break;

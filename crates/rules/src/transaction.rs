@@ -1,7 +1,7 @@
 //! The interface between the rules and the traffic.
 
 use ballast_expr::{Candidates, ConfigLine, Facts, Scratch, Value, VarName};
-use ballast_message::{Request, Response};
+use ballast_message::{NoRoom, Request, Response};
 use ballast_stick::{DataType, Key};
 
 use crate::log_profile::{LogProfile, LogStep};
@@ -46,7 +46,12 @@ pub trait Transaction {
 
     /// Adds a field to the 103 response that is sent before any other. `group` numbers the rules that
     /// share one: another number begins another response.
-    fn early_hint(&mut self, _group: usize, _name: &[u8], _value: &[u8]) {}
+    ///
+    /// # Errors
+    /// The response has no room for it.
+    fn early_hint(&mut self, _group: usize, _name: &[u8], _value: &[u8]) -> Result<(), NoRoom> {
+        Ok(())
+    }
 
     /// Sets the level of the exchange's log line.
     fn set_log_level(&mut self, level: LogLevel);

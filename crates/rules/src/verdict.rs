@@ -41,8 +41,12 @@ pub struct LocalResponse {
 pub enum ResponseCause {
     /// `deny`: counted as denied, logged `PR` (`PH` in a response).
     Deny,
-    /// A rewrite failed under `strict-mode on`: counted as an internal error, logged `I`.
+    /// An action could not do its work: counted as an internal error, logged `I`.
     Fault,
+    /// A rewrite had no room, under `strict-mode on`: counted as an internal error, logged `P`.
+    FailedRewrite,
+    /// What `return` was to send had no room: counted as an internal error, logged `L`.
+    FailedReturn,
     /// The request is malformed: logged `PR`.
     Malformed,
     /// `redirect`: logged `LR`.
@@ -78,8 +82,13 @@ pub enum Service {
 
 impl LocalResponse {
     pub(crate) fn fault() -> LocalResponse {
+        Self::failure(ResponseCause::Fault)
+    }
+
+    /// The proxy's page for 500.
+    pub(crate) fn failure(cause: ResponseCause) -> LocalResponse {
         LocalResponse {
-            cause: ResponseCause::Fault,
+            cause,
             status: 500,
             page: ResponseContent::Proxy,
         }

@@ -105,8 +105,8 @@ fn the_request_line_is_rewritten() {
 
 #[test]
 fn a_failed_rewrite_is_500_unless_strict_mode_is_off() {
-    let fault = Verdict::Respond(LocalResponse {
-        cause: ResponseCause::Fault,
+    let failure = Verdict::Respond(LocalResponse {
+        cause: ResponseCause::FailedRewrite,
         status: 500,
         page: ResponseContent::Proxy,
     });
@@ -128,7 +128,7 @@ fn a_failed_rewrite_is_500_unless_strict_mode_is_off() {
     let before = fake.request_text();
     assert_eq!(
         act(HttpRequest, &[&long, "set-header x-b z"], &mut fake),
-        fault
+        failure
     );
     assert_eq!((fake.failures, fake.request_text()), (1, before));
 
@@ -144,7 +144,7 @@ fn a_failed_rewrite_is_500_unless_strict_mode_is_off() {
         "replace-path .* \"/ \"",
         "set-header a x\\ny",
     ] {
-        assert_eq!(act(HttpRequest, &[line], &mut get("/")), fault, "{line}");
+        assert_eq!(act(HttpRequest, &[line], &mut get("/")), failure, "{line}");
     }
     // An invalid name is left out, as the parser warned.
     assert_eq!(

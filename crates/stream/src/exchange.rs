@@ -10,7 +10,7 @@ use ballast_balance::QueuePriority;
 use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
 use ballast_message::{
-    BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response, Version,
+    BodyLength, ConnectionOptions, HeadLimits, Method, NoRoom, Request, Response, Version,
 };
 
 use ballast_expr::{ConfigLine, Side};
@@ -284,20 +284,29 @@ pub(crate) struct EarlyHints {
 
 impl EarlyHints {
     /// Adds a field; another group begins another response.
-    pub(crate) fn add(&mut self, limits: HeadLimits, group: usize, name: &[u8], value: &[u8]) {
+    pub(crate) fn add(
+        &mut self,
+        limits: HeadLimits,
+        group: usize,
+        name: &[u8],
+        value: &[u8],
+    ) -> Result<(), NoRoom> {
         if self.group != Some(group) {
             let mut response = Response::new(limits);
             response.set_version(Version::Http11);
-            if response.set_status(103).is_err() {
-                return;
-            }
+            response.set_status(103)?;
             self.group = Some(group);
             self.responses.push(response);
         }
-        if let Some(response) = self.responses.last_mut() {
-            // A hint without room is left out: it changes nothing for the client.
-            let _ = response.fields_mut().add(name, value);
+        let Some(response) = self.responses.last_mut() else {
+            return Ok(());
+        };
+        let added = response.fields_mut().add(name, value);
+        if added.is_err() {
+            self.group = None;
+            self.responses.pop();
         }
+        added
     }
 
     /// Takes those that are complete as far as is known. What follows begins another response.

@@ -44,8 +44,12 @@ pub(crate) enum Exit {
     SessionSilentlyDropped,
     /// The client failed while its first bytes were inspected.
     InspectionAborted(PeerFault),
-    /// A rule could not do its work, under `strict-mode on`.
+    /// A rule could not do its work.
     RuleFailed(u16, EndingPhase),
+    /// A rewrite of a rule had no room, under `strict-mode on`.
+    RewriteFailed(EndingPhase),
+    /// What a rule or a service answers had no room.
+    AnswerFailed(EndingPhase),
     /// `monitor-uri`; the status of the answer.
     Monitor(u16),
     /// A service answers.
@@ -223,7 +227,7 @@ pub(crate) enum Count {
     FailedRewrites,
     /// Of the frontend.
     Intercepted,
-    /// Of the frontend.
+    /// Of the frontend, the backend and the server.
     InternalErrors,
     /// Of the backend and the server.
     ServerAborts,
@@ -251,8 +255,13 @@ impl Count {
             Self::FailedRequests => context.count(|of| of.failed_requests.increment()),
             Self::FailedResponses => exchange.count(worker, |of| of.failed_responses.increment()),
             Self::FailedRewrites => exchange.count(worker, |of| of.failed_rewrites.increment()),
+            // As in HAProxy, what a backend answers is not intercepted by the frontend.
+            Self::Intercepted if exchange.backend.is_some() => {}
             Self::Intercepted => context.count(|of| of.intercepted.increment()),
-            Self::InternalErrors => context.count(|of| of.internal_errors.increment()),
+            Self::InternalErrors => {
+                context.count(|of| of.internal_errors.increment());
+                exchange.count(worker, |of| of.internal_errors.increment());
+            }
             Self::ServerAborts => exchange.count(worker, |of| of.server_aborts.increment()),
         }
     }
@@ -335,6 +344,8 @@ impl Exit {
             Self::RuleFailed(status, phase) => {
                 page(status, C::Internal, phase, &[N::InternalErrors])
             }
+            Self::RewriteFailed(phase) => page(500, C::Proxy, phase, &[N::InternalErrors]),
+            Self::AnswerFailed(phase) => page(500, C::Local, phase, &[N::InternalErrors]),
             Self::Monitor(status) => page(status, C::Local, P::Request, &[N::Intercepted]),
             // The service's own status replaces this one, and is counted when it is known.
             Self::Service(_) => page(200, C::Local, P::Request, &[N::Intercepted]),
@@ -441,10 +452,22 @@ impl Exit {
         }
     }
 
-    /// Increments the counters of this exit, and notes it as the exchange's end unless one was
-    /// noted already. Returns the status to answer with.
-    pub(crate) fn note(self, context: &Context<'_>, exchange: &mut Exchange) -> Option<u16> {
+    /// As [`count`](Self::count), where the answer had no room, and the page for 500 took its place.
+    pub(crate) fn count_failed_answer(self, context: &Context<'_>, exchange: &Exchange) {
+        match self {
+            Self::Answered(_, phase) => Self::AnswerFailed(phase).count(context, exchange),
+            other => other.count(context, exchange),
+        }
+    }
+
+    /// Increments the counters of this exit, and notes it as the exchange's end.
+    pub(crate) fn note(self, context: &Context<'_>, exchange: &mut Exchange) {
         self.count(context, exchange);
+        self.note_ending(exchange);
+    }
+
+    /// Notes it as the exchange's end unless one was noted already. Returns the status to answer with.
+    pub(crate) fn note_ending(self, exchange: &mut Exchange) -> Option<u16> {
         let outcome = self.outcome();
         exchange
             .ending

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use ballast_expr::{ConfigLine, Facts, Needs, Side, Value, VarName, VarScope};
-use ballast_message::{BodyLength, Request, Response, Version};
+use ballast_message::{BodyLength, NoRoom, Request, Response, Version};
 use ballast_mux::{Duplex, Peer, Sink, Source, WaitLimit};
 use ballast_rules::{
     Cursor, EntryChange, ExchangeSetting, ExpectedHeader, IndexedRules, LogLevel, LogProfile,
@@ -472,13 +472,14 @@ impl Transaction for ExchangeTransaction<'_> {
         }
     }
 
-    fn early_hint(&mut self, group: usize, name: &[u8], value: &[u8]) {
+    fn early_hint(&mut self, group: usize, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
         // A client of HTTP/1.0 knows no interim responses (RFC 9110, section 15.2).
-        if self.exchange.request.version() >= Version::Http11 {
-            let limits = self.context.running.head_limits;
-            let hints = &mut self.exchange.early_hints;
-            hints.add(limits, group, name, value);
+        if self.exchange.request.version() < Version::Http11 {
+            return Ok(());
         }
+        let limits = self.context.running.head_limits;
+        let hints = &mut self.exchange.early_hints;
+        hints.add(limits, group, name, value)
     }
 
     fn set_log_level(&mut self, level: LogLevel) {

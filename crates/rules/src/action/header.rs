@@ -9,6 +9,7 @@ use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
 use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
 use crate::run_state::{ActionOutcome, RunState};
+use crate::verdict::{LocalResponse, Verdict};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
@@ -332,7 +333,11 @@ impl Perform for EarlyHint {
         if let Some(value) = header_value(&run_state.workspace.text)
             && is_field_name(&self.name)
         {
-            run_state.transaction.early_hint(group, &self.name, value);
+            let added = run_state.transaction.early_hint(group, &self.name, value);
+            if added.is_err() {
+                // As in HAProxy, whatever `strict-mode` says.
+                return ActionOutcome::Stop(Verdict::Respond(LocalResponse::fault()));
+            }
         }
         ActionOutcome::Next
     }

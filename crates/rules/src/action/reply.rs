@@ -229,7 +229,13 @@ impl Reply {
                 match self.write(run_state) {
                     Ok(()) => ResponseContent::Made,
                     Err(NoRoom) => {
-                        return ActionOutcome::Stop(Verdict::Respond(LocalResponse::fault()));
+                        let cause = match cause {
+                            ResponseCause::Return => ResponseCause::FailedReturn,
+                            // What is refused stays so.
+                            other => other,
+                        };
+                        let failure = LocalResponse::failure(cause);
+                        return ActionOutcome::Stop(Verdict::Respond(failure));
                     }
                 }
             }

@@ -9,35 +9,32 @@ use super::{ConnectionFate, rules};
 use crate::context::Context;
 use crate::ending::EndingCause;
 use crate::exchange::{Exchange, PreparedAnswer};
+use crate::exit::Exit;
 use crate::logged_bytes;
 use crate::pages::default_page;
 use crate::run_rules::{self, MessageScope};
 
-/// Sends the prepared answer, or else the error page of a status.
+/// Sends the answer of an exit, and counts the exit: the prepared answer, or else the error page of a
+/// status.
 pub(crate) async fn page(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    status: u16,
+    (exit, status): (Exit, u16),
 ) -> ConnectionFate {
-    let is_made = matches!(exchange.prepared_answer, Some(PreparedAnswer::InExchange));
-    let closes = (default_page(status).closes && !is_made)
-        || !exchange.keep_client
-        || !(client.source.is_done() || may_drain(exchange))
-        || context.is_closing();
+    exchange.tally.status = i32::from(status);
     // A client that broke off in the middle of its request gets nothing, not even a rule's answer.
     let is_unsent =
         exchange.is_cut_short || matches!(exchange.prepared_answer, Some(PreparedAnswer::Unsent));
     let mut body = std::mem::take(&mut exchange.answer_body);
-    let composed = compose(context, exchange, status, &mut body);
-    if matches!(composed, Ok(ComposedAnswer::Nothing)) {
+    let made = make(context, exchange, (exit, status), &mut body);
+    let Ok(ComposedAnswer::Response { closes }) = made else {
         return ConnectionFate::Close;
-    }
-    let composed = composed.and_then(|composed| {
-        set_challenge(exchange)?;
-        Ok(composed)
-    });
-    rules::after_response(context, exchange);
+    };
+    let closes = closes
+        || !exchange.keep_client
+        || !(client.source.is_done() || may_drain(exchange))
+        || context.is_closing();
     let method = match exchange.has_request {
         true => exchange.method,
         false => Method::Get,
@@ -59,11 +56,8 @@ pub(crate) async fn page(
         is_in_memory: true,
         closes,
     };
-    let begun = composed.and_then(|_| {
-        let response = &mut exchange.response;
-        client.sink.begin_response(response, announcement)
-    });
-    let Ok(announced) = begun else {
+    let response = &mut exchange.response;
+    let Ok(announced) = client.sink.begin_response(response, announcement) else {
         return ConnectionFate::Close;
     };
     let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
@@ -88,6 +82,43 @@ pub(crate) async fn page(
     }
 }
 
+/// Makes the answer of an exit, has `http-after-response` change it, and counts the exit. An answer that
+/// these rules could not change as they must gives place to the page for 500, which they may change;
+/// one that they cannot change either is sent as it is.
+fn make(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    (exit, status): (Exit, u16),
+    body: &mut Vec<u8>,
+) -> Result<ComposedAnswer, NoRoom> {
+    let composed = compose(context, exchange, status, body);
+    if matches!(composed, Ok(ComposedAnswer::Nothing)) {
+        exit.count(context, exchange);
+        return composed;
+    }
+    let composed = composed.and_then(|composed| {
+        set_challenge(exchange)?;
+        Ok(composed)
+    });
+    // As in HAProxy, what is no request is answered before any rule.
+    if !exchange.has_request || rules::after_response(context, exchange).is_ok() {
+        exit.count(context, exchange);
+        return composed;
+    }
+    exit.count_failed_answer(context, exchange);
+    exchange.tally.status = 500;
+    if exchange.challenge.is_some() {
+        exchange.ending.cause = EndingCause::Proxy;
+    }
+    let composed = compose(context, exchange, 500, body)?;
+    if matches!(composed, ComposedAnswer::Nothing)
+        || (status != 500 && rules::after_response(context, exchange).is_ok())
+    {
+        return Ok(composed);
+    }
+    compose(context, exchange, 500, body)
+}
+
 /// Whether the rest of a request's body can be read and dropped, so that the client can send another
 /// request: it did not fail in the middle of this one. As in HAProxy, this does not depend on how far the
 /// exchange came: a client that is cut off while it sends would report that, and not its answer.
@@ -99,7 +130,10 @@ pub(crate) fn may_drain(exchange: &Exchange) -> bool {
 /// What there is to send.
 enum ComposedAnswer {
     /// A head in the exchange's response, and a body.
-    Response,
+    Response {
+        /// Whether the connection closes behind it.
+        closes: bool,
+    },
     /// An empty `errorfile`: nothing is sent and the connection closes.
     Nothing,
 }
@@ -111,9 +145,12 @@ fn compose(
     status: u16,
     body: &mut Vec<u8>,
 ) -> Result<ComposedAnswer, NoRoom> {
-    let to_response = |()| ComposedAnswer::Response;
+    let closes = default_page(status).closes;
+    let to_response = |()| ComposedAnswer::Response { closes };
     match exchange.prepared_answer.take() {
-        Some(PreparedAnswer::InExchange) => return Ok(ComposedAnswer::Response),
+        Some(PreparedAnswer::InExchange) => {
+            return Ok(ComposedAnswer::Response { closes: false });
+        }
         Some(PreparedAnswer::Raw(bytes)) if bytes.is_empty() => return Ok(ComposedAnswer::Nothing),
         Some(PreparedAnswer::Raw(bytes)) => {
             return raw(&bytes, &mut exchange.response, body).map(to_response);
@@ -127,7 +164,7 @@ fn compose(
         .filter_map(|common| Some((common, common.error_pages.page(status)?)));
     let configured = match pages.next() {
         Some((common, ErrorPage::Reply(number))) => {
-            return reply(context, exchange, common, *number, body);
+            return reply(context, exchange, common, *number, body).map(to_response);
         }
         other => other.map(|(_, page)| page),
     };
@@ -150,7 +187,7 @@ fn reply(
     common: &ProxyCommon,
     number: usize,
     body: &mut Vec<u8>,
-) -> Result<ComposedAnswer, NoRoom> {
+) -> Result<(), NoRoom> {
     let rule = common.rules.error_replies.get(number).ok_or(NoRoom)?;
     let last_rule = exchange.last_rule;
     std::mem::swap(&mut exchange.answer_body, body);
@@ -160,16 +197,14 @@ fn reply(
     // A page is no rule of the traffic.
     exchange.last_rule = last_rule;
     match verdict {
-        Verdict::Respond(answer) if answer.page == ResponseContent::Made => {
-            Ok(ComposedAnswer::Response)
-        }
+        Verdict::Respond(answer) if answer.page == ResponseContent::Made => Ok(()),
         _ => Err(NoRoom),
     }
 }
 
 /// Writes the challenge of `auth` into a page, in place of those that are there (manual, "auth").
 fn set_challenge(exchange: &mut Exchange) -> Result<(), NoRoom> {
-    let Some(realm) = exchange.challenge.take() else {
+    let Some(realm) = &exchange.challenge else {
         return Ok(());
     };
     let name: &[u8] = match exchange.response.status() {

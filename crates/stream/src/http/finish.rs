@@ -57,11 +57,11 @@ async fn answer_exit(
         }
         exit => exit,
     };
-    match exit.note(context, exchange) {
-        Some(status) => {
-            exchange.tally.status = i32::from(status);
-            answer::page(context, client, exchange, status).await
+    match exit.note_ending(exchange) {
+        Some(status) => answer::page(context, client, exchange, (exit, status)).await,
+        None => {
+            exit.count(context, exchange);
+            ConnectionFate::Drop
         }
-        None => ConnectionFate::Drop,
     }
 }

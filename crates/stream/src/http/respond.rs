@@ -133,6 +133,10 @@ pub(crate) async fn respond(
             return ResponseOutcome::Exit(access_log::cacheable_cookie(context, exchange));
         }
         Err(BeginError::NoRoom) => return ResponseOutcome::Exit(Exit::ResponseRewrite),
+        Err(BeginError::FailedRule) => {
+            exchange.tally.bytes_out += download.source.waiting_bytes();
+            return ResponseOutcome::Exit(Exit::RewriteFailed(EndingPhase::Headers));
+        }
     };
     // What has arrived of the body counts in the line.
     let waiting = download.source.waiting_bytes();
@@ -459,6 +463,8 @@ enum BeginError {
     NoRoom,
     /// `option checkcache`: a cache could keep its cookie.
     CacheableCookie,
+    /// A rewrite of `http-after-response` had no room.
+    FailedRule,
 }
 
 impl From<NoRoom> for BeginError {
@@ -491,7 +497,9 @@ fn begin_response(
         sink.bodiless_response(&exchange.response);
         return Ok(None);
     }
-    rules::after_response(context, exchange);
+    if let Err(NoRoom) = rules::after_response(context, exchange) {
+        return Err(BeginError::FailedRule);
+    }
     let announcement = Announcement {
         method: exchange.method,
         version: exchange.request.version(),

@@ -1,10 +1,10 @@
 //! Runs the HTTP rules of frontends and backends.
 
 use ballast_expr::Needs;
-use ballast_message::BodyLength;
+use ballast_message::{BodyLength, NoRoom};
 use ballast_model::ProxyCommon;
 use ballast_mux::{Duplex, Peer, Source};
-use ballast_rules::{LocalResponse, LogStep, ResponseCause, ResponseContent, RuleList, Verdict};
+use ballast_rules::{LocalResponse, LogStep, ResponseCause, ResponseContent, Verdict};
 
 use super::leaving::is_whole;
 use super::{body, receive, statistics};
@@ -238,20 +238,25 @@ pub(crate) async fn response(
 }
 
 /// Runs `http-after-response`, of the backend and then of the frontend. These rules cannot refuse.
-pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
+///
+/// # Errors
+/// A rewrite had no room, under `strict-mode on`: the response must not be sent.
+pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> {
     let backend = context.backend_with_rules(exchange);
     let backend = backend.map(|backend| &backend.model.common.rules);
     let frontend = &context.frontend.model.common.rules;
-    let run = |exchange: &mut Exchange, rules: &RuleList| {
+    for rules in backend.into_iter().chain([frontend]) {
+        let rules = &rules.http_after_response;
         if !rules.is_empty() {
             let had_response = std::mem::replace(&mut exchange.has_response, true);
-            let _: Verdict = apply(context, exchange, MessageScope::Response, rules);
+            let verdict = apply(context, exchange, MessageScope::Response, rules);
             exchange.has_response = had_response;
+            if matches!(verdict, Verdict::Respond(_)) {
+                return Err(NoRoom);
+            }
         }
-    };
-    for rules in backend.into_iter().chain([frontend]) {
-        run(exchange, &rules.http_after_response);
     }
+    Ok(())
 }
 
 /// Turns a verdict into the exchange's next step or its exit.
@@ -304,6 +309,8 @@ fn prepare_answer(
         ResponseCause::Deny => Exit::Denied(Some(status), phase),
         ResponseCause::Tarpit => Exit::Denied(Some(status), EndingPhase::Tarpit),
         ResponseCause::Fault => Exit::RuleFailed(status, phase),
+        ResponseCause::FailedRewrite => Exit::RewriteFailed(phase),
+        ResponseCause::FailedReturn => Exit::AnswerFailed(phase),
         ResponseCause::Malformed => Exit::Request(PeerFault::Malformed(status), phase),
         ResponseCause::Redirect | ResponseCause::Return => Exit::Answered(status, phase),
     }

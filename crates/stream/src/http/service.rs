@@ -43,9 +43,8 @@ pub(crate) async fn serve(
     let times = &mut exchange.times;
     (times.slot_taken, times.connected, times.answered) = (now, now, now);
     access_log::step(context, exchange, LogStep::Connect);
-    exchange.tally.status = i32::from(reply.status);
     let before = client.sink.sent_bytes();
-    let next = send(context, client, exchange, reply).await;
+    let next = send(context, client, exchange, reply).await?;
     let bytes = client.sink.sent_bytes() - before;
     context.count(|counters| counters.bytes_out.add(bytes));
     if let Some(counters) = exchange.backend_counters(context.local.worker) {
@@ -141,7 +140,7 @@ async fn send(
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     reply: ServiceReply,
-) -> ConnectionFate {
+) -> Flow<ConnectionFate> {
     let mut bytes = Vec::new();
     let mut body = reply.body;
     let length = match &body {
@@ -152,8 +151,11 @@ async fn send(
         }
         ServiceReplyBody::Pieces(_) => BodyLength::Chunked,
     };
+    exchange.tally.status = i32::from(reply.status);
     let composed = compose(exchange, reply.status, &reply.fields, length);
-    rules::after_response(context, exchange);
+    if let Err(NoRoom) = rules::after_response(context, exchange) {
+        return Flow::Break(Exit::AnswerFailed(EndingPhase::Request));
+    }
     let announcement = Announcement {
         method: exchange.method,
         version: exchange.request.version(),
@@ -168,7 +170,7 @@ async fn send(
         client.sink.begin_response(response, announcement)
     });
     let Ok(announced) = begun else {
-        return ConnectionFate::Close;
+        return Flow::Continue(ConnectionFate::Close);
     };
     exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
     access_log::step(context, exchange, LogStep::Response);
@@ -193,7 +195,7 @@ async fn send(
         client.sink.end_body(&wait, None).await
     }
     .await;
-    match sent {
+    Flow::Continue(match sent {
         Err(_) => {
             exchange.ending = Ending::default();
             exchange.ending.note(EndingCause::Client, EndingPhase::Data);
@@ -201,7 +203,7 @@ async fn send(
         }
         Ok(()) if announced.closes => ConnectionFate::Close,
         Ok(()) => ConnectionFate::Keep,
-    }
+    })
 }
 
 /// Writes the head of a reply into the exchange's response.
