@@ -217,7 +217,8 @@ impl Balancer {
         let chosen = match &mut self.algorithm_state {
             AlgorithmState::WeightedRoundRobin(groups) => groups[group].pick(avoid, full),
             AlgorithmState::LeastConn(groups) => {
-                groups[group].pick(avoid, |index| overflows(load, index))
+                let was_left = |index| load.was_left(index);
+                groups[group].pick(avoid, |index| overflows(load, index), was_left)
             }
             AlgorithmState::Map(map)
                 if request.hash.is_none() || self.settings.algorithm.takes_turns() =>

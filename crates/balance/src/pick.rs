@@ -47,6 +47,10 @@ pub trait ServerLoad {
     fn queued(&self, index: u32) -> u32;
     /// Requests all servers of the backend are serving now.
     fn total(&self) -> u32;
+    /// Whether a request has left the server lately, because it failed there, for another one.
+    fn was_left(&self, _index: u32) -> bool {
+        false
+    }
 }
 
 /// No load at all: no limits, no requests.

@@ -336,6 +336,11 @@ impl ServerLoad for Backend {
     fn total(&self) -> u32 {
         self.state.served.current()
     }
+
+    fn was_left(&self, index: u32) -> bool {
+        self.server_at(index)
+            .is_some_and(|server| server.state.was_left_lately())
+    }
 }
 
 /// The part of a backend that survives changes of the configuration.

@@ -90,6 +90,9 @@ pub struct ServerState {
     pub idle: Gauge,
     /// Milliseconds since the process began of the last session; 0 before the first.
     pub last_session_ms: AtomicU64,
+    created: Instant,
+    /// When a request left the server for another one, in milliseconds since `created`; 0 before that.
+    left_ms: AtomicU64,
     address: ArcSwap<ServerAddress>,
     address_epoch: AtomicU32,
     usable: AtomicBool,
@@ -106,6 +109,10 @@ pub struct ServerState {
     /// 1 and 0 where a command said whether exchanges use TLS, else [`AS_WRITTEN`].
     uses_tls: AtomicU32,
 }
+
+/// How long a server that a request has left counts as one that fails: as long as a retry waits at the
+/// most (configuration manual, "retries").
+const LEFT_LATELY_MS: u64 = 1000;
 
 /// Value of a setting that no command has set.
 const AS_WRITTEN: u32 = u32::MAX;
@@ -145,6 +152,23 @@ impl HandshakeCounters for ServerState {
 }
 
 impl ServerState {
+    /// Notes that a request which failed here goes to another server (`option redispatch`).
+    pub fn note_left(&self) {
+        self.left_ms.store(self.age_ms().max(1), Ordering::Relaxed);
+    }
+
+    /// Whether a request has left the server within the last second.
+    pub fn was_left_lately(&self) -> bool {
+        match self.left_ms.load(Ordering::Relaxed) {
+            0 => false,
+            left_ms => self.age_ms() < left_ms + LEFT_LATELY_MS,
+        }
+    }
+
+    fn age_ms(&self) -> u64 {
+        u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// The state of a server that did not exist before.
     pub(crate) fn new(
         worker_count: usize,
@@ -168,6 +192,8 @@ impl ServerState {
             throttle_percent: AtomicU32::new(100),
             checks: Mutex::default(),
             changed: Mutex::new(Instant::now()),
+            created: Instant::now(),
+            left_ms: AtomicU64::new(0),
             health: Mutex::new(health),
             cancellation: Cancellation::default(),
             connection_count_max: AtomicU32::new(AS_WRITTEN),

@@ -293,6 +293,7 @@ impl ConnectionPlan {
             self.keeps_server = false;
             self.avoid = u32::try_from(slot.server_index()).ok();
             self.former_server = Some(Arc::clone(slot.server()));
+            slot.server().state.note_left();
         } else {
             self.server = Some(slot.server_index());
             exchange.count(context.local.worker, |counters| {
