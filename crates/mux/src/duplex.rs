@@ -137,6 +137,11 @@ impl Source<'_> {
         self.inbound.end();
     }
 
+    /// Receives, without a wait, what the connection of a stream has received for it.
+    pub fn receive_delivered(&mut self) {
+        self.inbound.receive_delivered(self.channel);
+    }
+
     /// A copy of the body, if the rest of it was received already and is valid.
     pub fn whole_body(&self) -> Option<Vec<u8>> {
         self.inbound.whole_body()

@@ -261,6 +261,19 @@ impl Inbound {
         }
     }
 
+    /// Receives what the connection of a stream has received for it, as far as there is room. Why the
+    /// stream broke is left for the next call that waits.
+    pub(crate) fn receive_delivered(&mut self, channel: Channel<'_>) {
+        while !self.peer_closed && channel.has_received() {
+            let Ok(count) = self.try_receive(channel, usize::MAX) else {
+                return;
+            };
+            self.total_bytes += count as u64;
+            self.note_end_of_stream(channel);
+            self.peer_closed |= count == 0;
+        }
+    }
+
     /// Receives up to `bytes_max` bytes into the buffer.
     fn try_receive(&mut self, channel: Channel<'_>, bytes_max: usize) -> io::Result<usize> {
         let buffer = self.buffer.get_or_insert_with(Buffer::take);

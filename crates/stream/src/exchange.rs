@@ -424,6 +424,10 @@ pub(crate) struct Tally {
     pub bytes_in: u64,
     /// Bytes to the client.
     pub bytes_out: u64,
+    /// Of the bytes from the client, those that backend and server have counted already.
+    pub live_bytes_in: u64,
+    /// Of the bytes to the client, those that backend and server have counted already.
+    pub live_bytes_out: u64,
     /// Status of the server's response; 0 before it came.
     pub server_status: u16,
     /// Status given to the client; -1 when none was.

@@ -86,7 +86,7 @@ pub(crate) enum Exit {
     ClientGaveUp(EndingPhase),
     /// A reused connection was closed by the server while the request was sent on it. The client
     /// gets no answer and may try again itself (RFC 9112, section 9.3.1).
-    StaleConnection(EndingPhase),
+    StaleConnection,
     /// `redir` of a server line: the client is sent to the server's public address.
     ServerRedirect,
     /// The answer of `redir` is larger than a head may be.
@@ -375,9 +375,11 @@ impl Exit {
             Self::ClientLeft(phase) => silent(C::Client, phase, &[]),
             Self::ClientBroke(phase) => silent(C::Client, phase, &[N::ClientAborts]),
             Self::ClientGaveUp(phase) => page(400, C::Client, phase, &[N::ClientAborts]),
-            Self::StaleConnection(phase) => {
-                silent(C::Server, phase, &[N::FailedResponses, N::ServerAborts])
-            }
+            Self::StaleConnection => silent(
+                C::Server,
+                P::Headers,
+                &[N::FailedResponses, N::ServerAborts],
+            ),
             Self::ServerRedirect => page(302, C::Local, P::Connect, &[]),
             Self::Upload(fault, phase) => {
                 let status = match fault {
@@ -474,7 +476,7 @@ impl Exit {
             .note(outcome.ending.cause, outcome.ending.phase);
         // No log line is written for these: requests for `monitor-uri`, and requests that their
         // client will send again.
-        exchange.logged |= matches!(self, Self::Monitor(_) | Self::StaleConnection(_));
+        exchange.logged |= matches!(self, Self::Monitor(_) | Self::StaleConnection);
         outcome.status
     }
 }

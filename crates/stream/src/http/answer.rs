@@ -71,9 +71,6 @@ pub(crate) async fn page(
         // As in HAProxy, the error page for an invalid request is not counted.
         exchange.tally.bytes_out += counted;
         context.count(|counters| counters.bytes_out.add(bytes));
-        if let Some(counters) = exchange.backend_counters(context.local.worker) {
-            counters.bytes_out.add(bytes);
-        }
     }
     match sent {
         Err(_) => ConnectionFate::Drop,

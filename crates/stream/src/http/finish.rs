@@ -19,7 +19,7 @@ pub(crate) async fn finish(
     flow: Flow<ConnectionFate>,
 ) -> ConnectionFate {
     // The client got no response, and will send the request again.
-    let is_stale = matches!(flow, Flow::Break(Exit::StaleConnection(_)));
+    let is_stale = matches!(flow, Flow::Break(Exit::StaleConnection));
     let next = match flow {
         Flow::Continue(next) => next,
         Flow::Break(exit) => answer_exit(context, client, exchange, exit).await,
@@ -27,12 +27,26 @@ pub(crate) async fn finish(
     if !is_stale {
         access_log::count_status(context, exchange);
     }
+    count_bytes(context, exchange);
     if exchange.has_request {
         // An exchange that a rule answered has one in its line too.
         made_unique_id(context, exchange);
     }
     access_log::exchange_ended(context, exchange);
     next
+}
+
+/// Counts the bytes of the exchange at its backend and at the server it was at last: those that its log
+/// line shows, however often the request was sent, and whoever made the answer. Those that were counted
+/// while it lasted are left out.
+fn count_bytes(context: &Context<'_>, exchange: &Exchange) {
+    let tally = &exchange.tally;
+    let received = tally.bytes_in.saturating_sub(tally.live_bytes_in);
+    let sent = tally.bytes_out.saturating_sub(tally.live_bytes_out);
+    exchange.count(context.local.worker, |counters| {
+        counters.bytes_in.add(received);
+        counters.bytes_out.add(sent);
+    });
 }
 
 /// Sends the client the answer of an exit.
@@ -45,6 +59,7 @@ async fn answer_exit(
     let is_served = matches!(exit, Exit::Service(_));
     if exchange.has_request && !is_served && exchange.times.connected.is_none() {
         // What was received of the body was not forwarded, and counts all the same.
+        client.source.receive_delivered();
         exchange.tally.bytes_in += client.source.waiting_bytes();
     }
     let exit = match exit {

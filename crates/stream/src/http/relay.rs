@@ -44,7 +44,8 @@ pub(crate) enum RelayEnd {
     Exit(Exit),
 }
 
-/// Counts so many bytes of a request's body in its log line, and its end where that has come.
+/// Counts so many bytes of a request's body in its log line, and its end where that has come. To be
+/// called once: a body that is sent again was counted.
 fn count_upload(exchange: &mut Exchange, client: &Duplex<'_>, uploaded: u64) {
     exchange.tally.bytes_in += uploaded;
     if client.source.is_done() {
@@ -67,6 +68,7 @@ pub(crate) async fn exchange(
     lease.begin(&exchange.request, exchange.request_body);
     exchange.server_stream = lease.stream();
     let uploaded = Cell::new(0_u64);
+    let is_uncounted = !client.source.is_done();
     let live = LiveCounters::of(context, exchange);
     let timeouts = exchange.settings.timeouts();
     let outcome = {
@@ -110,8 +112,10 @@ pub(crate) async fn exchange(
     let traffic = lease.traffic();
     let up = traffic.sent_bytes - before.1.sent_bytes;
     let received = traffic.received_bytes - before.1.received_bytes;
-    let uncounted = uncounted(live.as_ref(), (down, up, uploaded.get()));
-    count_upload(exchange, client, uploaded.get());
+    let uncounted = uncounted(exchange, live.as_ref(), (down, uploaded.get()));
+    if is_uncounted {
+        count_upload(exchange, client, uploaded.get());
+    }
     if matches!(outcome, TransferEnd::ServerStuck) {
         exchange.observation = Some(Observation::ReadTimeout);
     }
@@ -191,32 +195,34 @@ fn done(exchange: &Exchange, keep_client: bool, lease: Option<Lease>) -> RelayEn
     }
 }
 
-/// The bytes to the client, to the server and of the request's body that were not counted piece by
-/// piece.
+/// The bytes to the client and of the request's body that were not counted piece by piece; those that
+/// were are noted.
 fn uncounted(
+    exchange: &mut Exchange,
     live: Option<&LiveCounters<'_>>,
-    (down, up, body): (u64, u64, u64),
-) -> (u64, u64, u64) {
+    (down, body): (u64, u64),
+) -> (u64, u64) {
     let Some(live) = live else {
-        return (down, up, body);
+        return (down, body);
     };
     let (counted_down, counted_up) = (live.response_bytes.get(), live.request_bytes.get());
+    exchange.tally.live_bytes_out += counted_down;
+    exchange.tally.live_bytes_in += counted_up;
     (
         down.saturating_sub(counted_down),
-        up.saturating_sub(counted_up),
         body.saturating_sub(counted_up),
     )
 }
 
-/// Counts what went to the server and came from it, and of the bytes to the client, to the server and
-/// of the request's body those that were not counted yet; and reports what was observed of the server
-/// to its health.
+/// Counts what went to the server and came from it, and at the frontend those bytes to the client and
+/// of the request's body that were not counted yet; and reports what was observed of the server to its
+/// health.
 fn account(
     context: &Context<'_>,
     exchange: &mut Exchange,
     slot: &Slot,
     (sent, received): (u64, u64),
-    (down, up, body): (u64, u64, u64),
+    (down, body): (u64, u64),
 ) {
     context.count(|counters| {
         counters.bytes_to_servers.add(sent);
@@ -226,8 +232,6 @@ fn account(
     });
     exchange.count(context.local.worker, |counters| {
         counters.bytes_from_servers.add(received);
-        counters.bytes_out.add(down);
-        counters.bytes_in.add(up);
     });
     if let Some(seen) = exchange.observation.take()
         && let Some(backend) = &exchange.backend
@@ -406,7 +410,9 @@ async fn upload(
     let server_wait = WaitLimit::each(deadline, server_timeout);
     let result = match body_copy {
         Some(body) => {
-            sent.set(body.len() as u64);
+            if !from.is_done() {
+                sent.set(body.len() as u64);
+            }
             send_copy(from, body, to, &server_wait).await
         }
         None => {
@@ -429,7 +435,7 @@ async fn upload(
         }
     };
     progress.is_under_way.set(false);
-    if sent.get() > 0 {
+    if sent.get() > 0 || body_copy.is_some() {
         progress.last_sent.set(Some(ballast_worker::now()));
     }
     result
@@ -479,8 +485,4 @@ async fn tunnel(
     exchange.tally.bytes_in += up.get();
     exchange.tally.bytes_out += down.get();
     count_servers_side(context, exchange, up.get(), down.get());
-    exchange.count(context.local.worker, |counters| {
-        counters.bytes_in.add(up.get());
-        counters.bytes_out.add(down.get());
-    });
 }

@@ -100,7 +100,9 @@ pub(crate) async fn respond(
         Ok(answer) => answer,
         Err(outcome) => return outcome,
     };
-    if retry.plan.retries_status(exchange.response.status()) {
+    let status = exchange.response.status();
+    if retry.plan.retries_status(status) {
+        exchange.observation = Some(Observation::from_status(status));
         return ResponseOutcome::Retry(RetryReason::Response);
     }
     if let Err(NoRoom) = take_connection_end(exchange.response.fields_mut()) {
@@ -396,33 +398,36 @@ fn response_failed(
     let silent = progress == ResponseProgress::Nothing;
     exchange.note_server_failure(error);
     let closed = matches!(error, ReadError::Closed | ReadError::Broken(_));
-    if retry.reused && closed && silent && retry.plan.may_resend(exchange) {
-        return ResponseOutcome::Retry(RetryReason::Stale);
-    }
     let is_failed_attempt =
         !matches!(error, ReadError::TimedOut) && progress != ResponseProgress::Whole;
+    let observation = match error {
+        ReadError::TimedOut => Observation::ReadTimeout,
+        ReadError::Closed => Observation::BrokenPipe,
+        ReadError::Broken(_) => Observation::ReadError,
+        ReadError::Malformed(_) => Observation::InvalidResponse,
+    };
     if retry.plan.retries_error(error, silent) {
         if is_failed_attempt {
             Count::FailedResponses.increment(context, exchange);
         }
+        exchange.observation = Some(observation);
         return ResponseOutcome::Retry(RetryReason::Response);
     }
-    if (retry.reused || retry.plan.met_stale_connection) && closed && silent && !exchange.first {
+    let is_lost = retry.reused && closed && silent;
+    if is_lost && retry.plan.repeats_lost(exchange) {
+        return ResponseOutcome::Retry(RetryReason::Stale);
+    }
+    if is_lost && !exchange.first {
         // The client gets no answer and no line is logged: it may try again itself, as when a
         // connection that it reuses is closed (RFC 9112, section 9.3.1).
-        return ResponseOutcome::Exit(Exit::StaleConnection(EndingPhase::Headers));
+        return ResponseOutcome::Exit(Exit::StaleConnection);
     }
     if is_failed_attempt {
         // As in HAProxy, a failed response for which the client gets an error counts twice: once as every
         // attempt does, and once with the exit.
         Count::FailedResponses.increment(context, exchange);
     }
-    exchange.observation = Some(match error {
-        ReadError::TimedOut => Observation::ReadTimeout,
-        ReadError::Closed => Observation::BrokenPipe,
-        ReadError::Broken(_) => Observation::ReadError,
-        ReadError::Malformed(_) => Observation::InvalidResponse,
-    });
+    exchange.observation = Some(observation);
     ResponseOutcome::Exit(match error {
         ReadError::TimedOut => Exit::ResponseTimeout,
         ReadError::Closed | ReadError::Broken(_) if progress != ResponseProgress::Part => {

@@ -47,9 +47,6 @@ pub(crate) async fn serve(
     let next = send(context, client, exchange, reply).await?;
     let bytes = client.sink.sent_bytes() - before;
     context.count(|counters| counters.bytes_out.add(bytes));
-    if let Some(counters) = exchange.backend_counters(context.local.worker) {
-        counters.bytes_out.add(bytes);
-    }
     Flow::Continue(next)
 }
 

@@ -62,7 +62,7 @@ pub(crate) struct ReadyConnection {
 /// Why an exchange is tried again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum RetryReason {
-    /// The server closed a reused connection meanwhile. This does not use up a retry.
+    /// The server closed a reused connection meanwhile, and said nothing.
     Stale,
     /// `retry-on` names the response, or the lack of one.
     Response,
@@ -95,8 +95,9 @@ pub(crate) struct ConnectionPlan {
     tries_left: u32,
     /// Whether the next try opens a new connection.
     needs_new_connection: bool,
-    /// Whether the server closed a reused connection while the request was sent on it.
-    pub(crate) met_stale_connection: bool,
+    /// Whether a request is sent again that a reused connection lost: where requests that could
+    /// not be sent are (`retry-on conn-failure`).
+    repeats_lost: bool,
     /// A copy of the body, to send it again.
     pub(crate) body_copy: Option<Vec<u8>>,
     /// What may be retried after the request was sent.
@@ -110,7 +111,7 @@ impl ConnectionPlan {
     /// Finds the server that the request's cookie or a rule names, if any.
     pub(crate) fn new(
         context: &Context<'_>,
-        client: &Duplex<'_>,
+        client: &mut Duplex<'_>,
         exchange: &mut Exchange,
         kept: &Option<KeptConnection>,
     ) -> Self {
@@ -126,7 +127,7 @@ impl ConnectionPlan {
             retry_count_max: 0,
             tries_left: 0,
             needs_new_connection: false,
-            met_stale_connection: false,
+            repeats_lost: false,
             body_copy: None,
             retry_on: None,
         };
@@ -139,7 +140,10 @@ impl ConnectionPlan {
             .retry_count_max
             .unwrap_or(backend.model.retry_count_max);
         plan.tries_left = plan.retry_count_max;
-        if backend.model.retry_on.after_send() && !exchange.settings.no_l7_retry {
+        let may_retry_after_send = !exchange.settings.no_l7_retry;
+        plan.repeats_lost = backend.model.retry_on.conn_failure && may_retry_after_send;
+        if backend.model.retry_on.after_send() && may_retry_after_send {
+            client.source.receive_delivered();
             plan.body_copy = client.source.whole_body();
             plan.retry_on = plan
                 .body_copy
@@ -214,13 +218,15 @@ impl ConnectionPlan {
     ) {
         // Who does not process a request may process it on another stream.
         self.needs_new_connection = reason != RetryReason::Unprocessed;
-        self.met_stale_connection |= reason == RetryReason::Stale;
-        if reason != RetryReason::Stale {
+        let worker = context.local.worker;
+        exchange.count(worker, |counters| counters.retries.increment());
+        match reason {
+            // It says nothing about the server: the request stays there.
+            RetryReason::Stale => self.stay(exchange, slot),
             // The response that is thrown away counts as a retry of its own, as HAProxy has it.
-            exchange.count(context.local.worker, |counters| {
-                counters.retries.increment();
-            });
-            self.count_try(context, exchange, slot);
+            RetryReason::Response | RetryReason::Unprocessed => {
+                self.count_try(context, exchange, slot);
+            }
         }
         exchange.response.clear();
         exchange.has_response = false;
@@ -244,11 +250,14 @@ impl ConnectionPlan {
         self.tries_left > 0
     }
 
-    /// Whether the request can be sent a second time as it is.
-    pub(crate) fn may_resend(&self, exchange: &Exchange) -> bool {
-        // It may have been carried out before the connection broke (RFC 9110, section 9.2.2).
-        exchange.method.is_idempotent()
-            && (self.body_copy.is_some() || exchange.request_body == BodyLength::None)
+    /// Whether a request that a reused connection lost is sent again on a new one.
+    pub(crate) fn repeats_lost(&self, exchange: &Exchange) -> bool {
+        // It may have been carried out before the connection broke (RFC 9110, section 9.2.2), and
+        // its body was sent.
+        self.repeats_lost
+            && self.may_try_again()
+            && exchange.method.is_idempotent()
+            && exchange.request_body == BodyLength::None
     }
 
     /// Whether a request that the server did not process is sent again.
@@ -280,13 +289,19 @@ impl ConnectionPlan {
         named && self.may_try_again()
     }
 
+    /// Uses up a try, and has the next one go to the same server.
+    fn stay(&mut self, exchange: &mut Exchange, slot: &Slot) {
+        self.tries_left = self.tries_left.saturating_sub(1);
+        exchange.tally.retries += 1;
+        self.server = Some(slot.server_index());
+    }
+
     /// Uses up a try. Returns whether the server of the next try is chosen anew.
     fn count_try(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) -> bool {
         let Some(backend) = context.backend_of(exchange) else {
             return false;
         };
-        self.tries_left = self.tries_left.saturating_sub(1);
-        exchange.tally.retries += 1;
+        self.stay(exchange, slot);
         let redispatches = self.redispatches(backend, exchange.tally.retries);
         if redispatches {
             self.server = None;
@@ -295,7 +310,6 @@ impl ConnectionPlan {
             self.former_server = Some(Arc::clone(slot.server()));
             slot.server().state.note_left();
         } else {
-            self.server = Some(slot.server_index());
             exchange.count(context.local.worker, |counters| {
                 counters.retries.increment()
             });
@@ -472,11 +486,6 @@ async fn connection(
         };
         if let Some(error) = failure.tls {
             exchange.server_tls = ServerSession::failed(error);
-        }
-        if plan.met_stale_connection && !exchange.first {
-            // The server is gone. The client reused its connection, so it gets no answer and may
-            // try again itself (RFC 9112, section 9.3.1).
-            return Flow::Break(Exit::StaleConnection(EndingPhase::Connect));
         }
         probe::observe(backend, slot.server_index(), Observation::ConnectError);
         exchange.times.connected = None;
