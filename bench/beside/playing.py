@@ -9,6 +9,7 @@ import shutil
 import tempfile
 
 from clients import play_client
+from judging import SAID
 from parts import Events
 from servers import Server
 from starting import Plot, Side
@@ -94,8 +95,8 @@ class Batch:
                 for side in self.sides:
                     refuses = await side.start([plot])
                     await side.stop()
-                    said = "refused" if refuses else "started"
-                    self.seen[self.plots.index(plot)][side.name] = {"start": said}
+                    seen = {"start": "refused", SAID: side.alerts()} if refuses else {"start": "started"}
+                    self.seen[self.plots.index(plot)][side.name] = plain(seen, plot, side)
             live = [plot for plot in live if id(plot) not in gone]
         return []
 
@@ -204,10 +205,20 @@ def filtered(answer, plot):
 
 
 def steady(answer):
-    """Without times and addresses in memory."""
+    """An answer without times, addresses in memory, and the order of a table's entries."""
     answer = re.sub(r"\bexp=\d+", "exp=N", answer)
     answer = re.sub(r"0x[0-9a-f]+", "0xN", answer)
-    return re.sub(r"\b(_rate\(\d+\))=\d+", r"\1=N", answer)
+    answer = re.sub(r"\b(_rate\(\d+\))=\d+", r"\1=N", answer)
+    answer = re.sub(r"\[\d\d/\w{3}/\d{4}:[\d:.]+\]", "[TIME]", answer)
+    # What was meant by an unknown command is advice.
+    answer = re.sub(r"(?s)^(Unknown command[^\n,]*).*", r"\1", answer)
+    if answer.startswith("# table:"):
+        head, *entries = answer.strip("\n").split("\n")
+        return "\n".join([head, *sorted(entries)])
+    if answer.startswith("1\n# be_id"):
+        # The tenth column is the time since the last change.
+        return re.sub(r"(?m)^((?:\S+ ){9})\d+", r"\1N", answer)
+    return answer
 
 
 def panic_of(said):

@@ -7,7 +7,7 @@ import pathlib
 import re
 import time
 
-from judging import Sightings
+from judging import SAID, Sightings
 from shrinking import shrunk
 
 STORE = pathlib.Path(__file__).resolve().parent.parent.parent / "target/beside"
@@ -55,8 +55,9 @@ class Search:
         for _ in range(PLAYS_MORE):
             suspects = [(scenario, each) for scenario, each in suspects if self.left(scenario, each)]
             await self.play(*zip(*suspects)) if suspects else None
-        suspects = [(scenario, found) for scenario, each in suspects if (found := self.left(scenario, each))]
-        await asyncio.gather(*[self.differing(scenario, found) for scenario, found in suspects])
+        suspects = [(scenario, self.left(scenario, each), each.plays[-1]) for scenario, each in suspects]
+        suspects = [suspect for suspect in suspects if suspect[1]]
+        await asyncio.gather(*[self.differing(*suspect) for suspect in suspects])
         self.passed = self.passed + len(scenarios) - len(suspects)
 
     async def play(self, scenarios, sightings):
@@ -66,7 +67,7 @@ class Search:
     def left(self, scenario, sightings):
         return self.known.unexplained(scenario, sightings.differences())
 
-    async def differing(self, scenario, found):
+    async def differing(self, scenario, found, last):
         self.failed += 1
         kind = kind_of(found)
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
@@ -75,11 +76,11 @@ class Search:
         self.reported += 1
         if self.reported <= self.wanted.shrink:
             async with self.shrinking:
-                await self.report(scenario, found)
+                await self.report(scenario, found, last)
         else:
-            self.say(scenario, found)
+            self.say(scenario, found, last)
 
-    async def report(self, scenario, found):
+    async def report(self, scenario, found, last):
         smaller = await shrunk(scenario, lambda candidates: self.still(candidates, found))
         again = Sightings()
         for _ in range(1 + PLAYS_MORE):
@@ -90,7 +91,8 @@ class Search:
             if self.shrunk[kind] > 1:
                 return
             scenario, found = smaller, left
-        self.say(scenario, found)
+            last = again.plays[-1]
+        self.say(scenario, found, last)
 
     async def still(self, candidates, found):
         """Which candidates show the same kind of difference, twice."""
@@ -108,7 +110,7 @@ class Search:
             verdicts += holds
         return verdicts
 
-    def say(self, scenario, found):
+    def say(self, scenario, found, last):
         text = json.dumps(scenario)
         file = STORE / f"{hashlib.sha256(text.encode()).hexdigest()[:10]}.json"
         file.write_text(text)
@@ -116,6 +118,9 @@ class Search:
         print(readable(scenario))
         for difference in found[:8]:
             print(f"  {difference.place}\n    haproxy {difference.haproxy[:300]}\n    ballast {difference.ballast[:300]}")
+        for name, side in last.items():
+            for text in side.get(SAID, []):
+                print(f"  {name} says: {text[:300]}")
         shown = file.relative_to(STORE.parent.parent)
         print(f"  again: bench/beside/run --replay {shown}\n", flush=True)
 

@@ -85,6 +85,7 @@ class Plot:
         for name, port in (self.ports | self.server_ports).items():
             text = text.replace(f"{side.address}:{port}", f"ADDRESS:{name}").replace(f":{port}", f":{name}")
         text = text.replace(side.address, "127.0.0.1")
+        text = re.sub(r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(\.\d+)?", "TIME", text)
         text = re.sub(r"127\.0\.0\.1:[3-6]\d{4}\b", "127.0.0.1:CLIENT", text)
         return re.sub(r"[A-Z][a-z]{2}, \d\d[ -][A-Z][a-z]{2}[ -]\d{2,4} \d\d:\d\d:\d\d GMT", "DATE", text)
 
@@ -125,7 +126,7 @@ class Side:
 
     def write(self, plots):
         """Writes the file; the plot of each of its lines."""
-        lines = ["global", "    nbthread 1", "    maxconn 2000"]
+        lines = ["global", "    nbthread 1", "    maxconn 2000", "    stats maxconn 200"]
         lines += [f"    stats socket {path} mode 600 level {level}" for level, path in self.sockets.items()]
         owners = [None] * len(lines)
         for line in plots[0].scenario.get("global", []) if plots else []:
@@ -172,6 +173,10 @@ class Side:
 
     def said(self):
         return (self.directory / "output").read_text(errors="replace")
+
+    def alerts(self):
+        """Why it did not start."""
+        return [line for line in self.said().splitlines() if "ALERT" in line or "error" in line][:3]
 
     @property
     def has_ended(self):

@@ -1,10 +1,14 @@
 """The grammars: each makes a scenario, which is plain data, from random numbers."""
 
-from grammars import exchanges
+from grammars import configurations, exchanges, matching, runtime, tables
 
 # How often each is asked.
 GRAMMARS = {
     "exchanges": (exchanges.generate, 5),
+    "configurations": (configurations.generate, 5),
+    "tables": (tables.generate, 2),
+    "matching": (matching.generate, 2),
+    "runtime": (runtime.generate, 2),
 }
 
 
