@@ -141,7 +141,7 @@ fn targets(cases: &mut Vec<Case>) {
         }
     }
     for method in [
-        "-", "", "get", "G T", "G\u{e9}T", "PRI", "M-SEARCH", "(", "\u{1}",
+        "-", "", "get", "G T", "G\u{e9}T", "PRI", "pri", "PRIX", "M-SEARCH", "(", "\u{1}",
     ] {
         cases.push(with(line(method, "http", "/", "a.b"), &[]));
     }
@@ -212,6 +212,8 @@ fn fields(cases: &mut Vec<Case>) {
         "trailers, x",
         "x, trailers",
         "trailers;q=1",
+        " trailers",
+        "trailers ",
     ] {
         cases.push(with(get(), &[("te", value)]));
     }
@@ -300,10 +302,28 @@ fn tunnels(cases: &mut Vec<Case>) {
         cases.push(case);
     }
     cases.push(with(get(), &[(":protocol", "websocket")]));
-    let mut other = with(
-        line("CONNECT", "http", "/", "a.b"),
-        &[(":protocol", "foo"), ("x", "y")],
-    );
-    other.has_body = true;
-    cases.push(other);
+    for protocol in [
+        "foo",
+        "foo/1.0",
+        "h3",
+        "h2",
+        "h2c",
+        "H2C",
+        "h2-14",
+        "h2c/1",
+        "connect-udp",
+        "PRI",
+        "HTTP/2.0",
+        "",
+        "h2c, foo",
+        " h2c",
+        "a b",
+    ] {
+        let mut other = with(
+            line("CONNECT", "http", "/", "a.b"),
+            &[(":protocol", protocol), ("x", "y")],
+        );
+        other.has_body = true;
+        cases.push(other);
+    }
 }

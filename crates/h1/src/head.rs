@@ -76,7 +76,6 @@ impl FieldFlags {
     pub(crate) const UPGRADE: u16 = 64;
     /// Fields that give a length occurred more than once.
     pub(crate) const LENGTH_AGAIN: u16 = 128;
-    pub(crate) const TE: u16 = 256;
 
     pub(crate) fn has(self, mark: u16) -> bool {
         self.0 & mark != 0
@@ -85,7 +84,6 @@ impl FieldFlags {
     #[inline]
     fn note(&mut self, name: &[u8]) {
         let mark = match name.len() {
-            2 if folds_to(name, b"te") => FieldFlags::TE,
             4 if folds_to(name, b"host") => FieldFlags::HOST,
             6 if folds_to(name, b"expect") => FieldFlags::EXPECT,
             7 if folds_to(name, b"upgrade") => FieldFlags::UPGRADE,

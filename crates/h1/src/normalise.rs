@@ -3,7 +3,7 @@
 
 use ballast_message::{
     ConnectionOptions, Fields, HostError, Method, Request, TargetForm, comma_values, default_port,
-    is_host, parse_authority, remove_connection_options, validate_host,
+    is_host, parse_authority, remove_connection_options, remove_http2_upgrades, validate_host,
 };
 
 use crate::error::H1Error;
@@ -95,7 +95,7 @@ fn set_host(request: &mut Request, host: &[u8]) {
 /// the option only together with the field. Returns whether another protocol is still requested.
 pub(crate) fn upgrade(fields: &mut Fields, asked: bool) -> bool {
     if asked {
-        without_http2(fields);
+        remove_http2_upgrades(fields);
     }
     // A field without a protocol asks for nothing.
     let names_one = || {
@@ -114,45 +114,6 @@ pub(crate) fn upgrade(fields: &mut Fields, asked: bool) -> bool {
         let _ = remove_connection_options(fields, gone);
     }
     stays
-}
-
-/// Keeps only `trailers` in `TE`: a coding that only one hop understands must not be offered to the
-/// next (RFC 9110 section 10.1.4). HAProxy does the same.
-pub(crate) fn te(fields: &mut Fields) {
-    if !fields.values(b"te").any(|coding| coding == b"trailers") {
-        fields.remove(b"te");
-        return;
-    }
-    keep_first(fields, b"te");
-    if fields.first(b"te") != Some(b"trailers") {
-        replace_first(fields, b"te", b"trailers");
-    }
-}
-
-/// Removes `h2c` and `h2` from `Upgrade`: HTTP/2 can no longer be reached by an upgrade (RFC 9113
-/// section 3.1), nor offered for one.
-pub(crate) fn without_http2(fields: &mut Fields) {
-    let is_http2 = |protocol: &[u8]| {
-        protocol.eq_ignore_ascii_case(b"h2c") || protocol.eq_ignore_ascii_case(b"h2")
-    };
-    if !fields.values(b"upgrade").any(is_http2) {
-        return;
-    }
-    fields.remove_matching(|field| {
-        field.name == b"upgrade" && comma_values(field.value).all(is_http2)
-    });
-    for at in 0..fields.len() {
-        let Some(field) = fields.field(at) else { break };
-        if field.name != b"upgrade" || !comma_values(field.value).any(is_http2) {
-            continue;
-        }
-        let kept: Vec<&[u8]> = comma_values(field.value)
-            .filter(|protocol| !is_http2(protocol))
-            .collect();
-        let value = kept.join(&b", "[..]);
-        // It is shorter than what it replaces.
-        let _ = fields.replace_value(at, &value);
-    }
 }
 
 /// Keeps one `Content-Length` with one number, without leading zeros, and only `chunked` in one

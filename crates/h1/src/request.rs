@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ballast_message::{
     BodyLength, ConnectionOptions, LengthError, Method, Request, TargetForm, Version, is_authority,
-    is_persistent, is_target, is_target_lenient, is_token_byte, parse_authority,
+    is_persistent, is_preface_method, is_target, is_target_lenient, is_token_byte, parse_authority,
 };
 
 use crate::error::{H1Error, H1Fault};
@@ -87,7 +87,7 @@ fn parse(
     }
     let mut preface = false;
     let started = scan.start_line(head, policy, |scan, line| {
-        preface = &head[line.start..line.end] == b"PRI * HTTP/2.0";
+        preface = may_be_preface(&head[line.start..], line.end - line.start);
         if preface {
             Ok(())
         } else {
@@ -121,6 +121,14 @@ fn parse(
     validate(request, scan, limits, head_bytes)
         .map(HeadParse::Complete)
         .map_err(|error| fault(error, head_bytes))
+}
+
+/// Whether a request line is the first of HTTP/2's preface, and what came behind it belongs to that, too
+/// (RFC 9113 section 3.4).
+fn may_be_preface(begun: &[u8], line_bytes: usize) -> bool {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    const LINE_BYTES: usize = 14;
+    line_bytes == LINE_BYTES && begun.iter().zip(PREFACE).all(|(got, want)| got == want)
 }
 
 /// `method SP target SP version`. HAProxy accepts several spaces or tabs in place of one, and so do
@@ -233,6 +241,9 @@ fn validate(
     head_bytes: usize,
 ) -> Result<RequestHead, H1Error> {
     let seen = scan.seen;
+    if request.method() == Method::Other && is_preface_method(request.method_token()) {
+        return Err(H1Error::MethodInvalid);
+    }
     check_target_form(request, limits.lenient)?;
     if seen.has(FieldFlags::HOST) {
         normalise::host(request, seen.has(FieldFlags::HOST_AGAIN), limits.lenient)?;
@@ -256,9 +267,6 @@ fn validate(
         && normalise::upgrade(request.fields_mut(), options.upgrade);
     if upgrade {
         check_websocket(request, has_body)?;
-    }
-    if seen.has(FieldFlags::TE) {
-        normalise::te(request.fields_mut());
     }
     let expect_continue = seen.has(FieldFlags::EXPECT)
         && has_body

@@ -193,7 +193,7 @@ fn validate(
         }
     }
     if seen.has(FieldFlags::UPGRADE) {
-        normalise::without_http2(response.fields_mut());
+        ballast_message::remove_http2_upgrades(response.fields_mut());
     }
     let options = if seen.has(FieldFlags::CONNECTION) {
         ballast_message::connection_options(response.fields())

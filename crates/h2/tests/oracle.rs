@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use ballast_h2::{Event, FieldSink, H2Connection, H2Settings, HpackDecoder, IncomingHeads, Role};
+use ballast_message::is_upgrade_protocol;
 
 use cases::Case;
 
@@ -33,6 +34,11 @@ fn differs(case: &Case) -> Option<&'static str> {
         }
         _ if is_connect && of("content-length").is_some() => {
             Some("a length of what is no body is dropped")
+        }
+        _ if of(":protocol")
+            .is_some_and(|(_, protocol)| !is_upgrade_protocol(protocol.as_bytes())) =>
+        {
+            Some("what names not one protocol is refused: as a list it could name HTTP/2")
         }
         _ => None,
     }

@@ -55,6 +55,15 @@ pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, is_token_byte)
 }
 
+/// Whether these bytes name one protocol as `Upgrade` does: a name, and a version after a slash (RFC 9110
+/// section 7.8).
+pub fn is_upgrade_protocol(bytes: &[u8]) -> bool {
+    match memchr::memchr(b'/', bytes) {
+        Some(slash) => is_token(&bytes[..slash]) && is_token(&bytes[slash + 1..]),
+        None => is_token(bytes),
+    }
+}
+
 /// Whether these bytes are a valid field name.
 pub fn is_field_name(bytes: &[u8]) -> bool {
     is_token(bytes)
@@ -201,5 +210,20 @@ pub fn parse_authority(authority: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
         [] => Some((host, None)),
         [b':', port @ ..] => Some((host, Some(port))),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_protocol_has_a_name_and_may_have_a_version() {
+        for valid in ["websocket", "foo/1.0", "h2c"] {
+            assert!(is_upgrade_protocol(valid.as_bytes()), "{valid}");
+        }
+        for invalid in ["", "a/", "/1", "a/1/2", "a b", "a,b", " a"] {
+            assert!(!is_upgrade_protocol(invalid.as_bytes()), "{invalid}");
+        }
     }
 }

@@ -16,6 +16,9 @@ pub struct ConnectionOptions {
 }
 
 const CONNECTION: &[u8] = b"connection";
+const TE: &[u8] = b"te";
+const TRAILERS: &[u8] = b"trailers";
+const UPGRADE: &[u8] = b"upgrade";
 
 /// Reads the options of all `Connection` fields.
 #[inline]
@@ -71,7 +74,7 @@ pub fn upgrade_protocol(fields: &Fields) -> Option<&[u8]> {
     if !connection_options(fields).upgrade {
         return None;
     }
-    comma_values(fields.first(b"upgrade")?).find(|protocol| !protocol.is_empty())
+    comma_values(fields.first(UPGRADE)?).find(|protocol| !protocol.is_empty())
 }
 
 /// Removes the options set in `gone` from the `Connection` fields, and fields that are empty then.
@@ -128,28 +131,112 @@ fn remove_options_of_fields(fields: &mut Fields, gone: ConnectionOptions) -> Res
     Ok(())
 }
 
-/// Removes the fields that apply to a single hop when a message is forwarded with a version that
-/// has no connection options (RFC 9113 section 8.2.2): `Connection` and all fields it names,
-/// `Keep-Alive`, `Proxy-Connection`, `Transfer-Encoding`, `Upgrade`, and `TE` unless it is
-/// `trailers`. Returns how many fields were removed.
-pub fn remove_hop_by_hop(fields: &mut Fields) -> usize {
-    const ALWAYS: [&[u8]; 5] = [
-        b"connection",
-        b"keep-alive",
-        b"proxy-connection",
-        b"transfer-encoding",
-        b"upgrade",
-    ];
-    // Fields that carry the meaning of the message are never removed because a sender says so.
-    const KEPT: [&[u8]; 3] = [b"content-length", b"host", b"te"];
-    let named: Vec<Vec<u8>> = fields
-        .values(b"connection")
-        .map(<[u8]>::to_ascii_lowercase)
-        .filter(|name| !KEPT.contains(&name.as_slice()))
-        .collect();
+/// Whether a protocol that is asked for is HTTP/2, which no upgrade leads to (RFC 9113 section 3.1): it
+/// would carry requests past the rules. That holds for `Upgrade` and for extended CONNECT.
+pub fn is_http2_protocol(protocol: &[u8]) -> bool {
+    protocol.eq_ignore_ascii_case(b"h2c") || protocol.eq_ignore_ascii_case(b"h2")
+}
+
+/// Removes HTTP/2 from the protocols of `Upgrade` ([`is_http2_protocol`]), and fields that are empty
+/// then.
+pub fn remove_http2_upgrades(fields: &mut Fields) {
+    if fields.surely_lacks(UPGRADE) || !fields.values(UPGRADE).any(is_http2_protocol) {
+        return;
+    }
     fields.remove_matching(|field| {
-        ALWAYS.contains(&field.name)
-            || named.iter().any(|name| name == field.name)
-            || (field.name == b"te" && !field.value.eq_ignore_ascii_case(b"trailers"))
-    })
+        field.name == UPGRADE && comma_values(field.value).all(is_http2_protocol)
+    });
+    keep_members(fields, UPGRADE, |protocol| !is_http2_protocol(protocol));
+}
+
+/// Keeps only `trailers` in each `TE`: a coding that only one hop understands must not be offered to the
+/// next (RFC 9110 section 10.1.4).
+pub fn keep_only_trailers(fields: &mut Fields) {
+    if fields.surely_lacks(TE) || fields.find(TE).all(|value| value == TRAILERS) {
+        return;
+    }
+    let says_trailers = |value: &[u8]| comma_values(value).any(|coding| coding == TRAILERS);
+    fields.remove_matching(|field| field.name == TE && !says_trailers(field.value));
+    for at in 0..fields.len() {
+        let Some(field) = fields.field(at) else { break };
+        if field.name == TE && field.value != TRAILERS {
+            // It is shorter than what it replaces.
+            let _ = fields.replace_value(at, TRAILERS);
+        }
+    }
+}
+
+/// Rewrites the lists of a field without the members that are not kept.
+fn keep_members(fields: &mut Fields, name: &[u8], is_kept: impl Fn(&[u8]) -> bool) {
+    for at in 0..fields.len() {
+        let Some(field) = fields.field(at) else { break };
+        if field.name != name || comma_values(field.value).all(&is_kept) {
+            continue;
+        }
+        let kept: Vec<&[u8]> = comma_values(field.value).filter(|m| is_kept(m)).collect();
+        let value = kept.join(&b", "[..]);
+        // It is shorter than what it replaces.
+        let _ = fields.replace_value(at, &value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Pairs<'r> = &'r [(&'r str, &'r str)];
+
+    fn fields(pairs: Pairs<'_>) -> Fields {
+        let mut fields = Fields::default();
+        for (name, value) in pairs {
+            fields.add(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        fields
+    }
+
+    fn assert_says(fields: &Fields, expected: Pairs<'_>) {
+        let said: Vec<_> = fields
+            .iter()
+            .map(|field| (field.name, field.value))
+            .collect();
+        let expected = expected
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        assert_eq!(said, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn of_te_only_trailers_goes_on() {
+        let rows = [
+            ("trailers", true),
+            ("gzip", false),
+            ("Trailers", false),
+            ("trailers;q=0.5", false),
+            ("gzip, trailers ,deflate", true),
+            ("", false),
+        ];
+        for (value, is_kept) in rows {
+            let mut fields = fields(&[("a", "1"), ("te", value), ("b", "2")]);
+            keep_only_trailers(&mut fields);
+            let expected: Pairs<'_> = match is_kept {
+                true => &[("a", "1"), ("te", "trailers"), ("b", "2")],
+                false => &[("a", "1"), ("b", "2")],
+            };
+            assert_says(&fields, expected);
+        }
+    }
+
+    #[test]
+    fn http2_is_no_protocol_to_upgrade_to() {
+        for protocol in ["h2", "h2c", "H2C"] {
+            assert!(is_http2_protocol(protocol.as_bytes()), "{protocol}");
+            let mut fields = fields(&[("upgrade", protocol), ("upgrade", "a, b")]);
+            remove_http2_upgrades(&mut fields);
+            assert_says(&fields, &[("upgrade", "a, b")]);
+        }
+        assert!(!is_http2_protocol(b"h2-14") && !is_http2_protocol(b"h2c/1"));
+        let mut fields = fields(&[("upgrade", "a, H2, b"), ("connection", "h2c")]);
+        remove_http2_upgrades(&mut fields);
+        assert_says(&fields, &[("upgrade", "a, b"), ("connection", "h2c")]);
+    }
 }

@@ -28,11 +28,11 @@ mod words;
 pub use cases::NameCases;
 pub use check::{
     is_authority, is_field_name, is_field_value, is_field_value_lenient, is_host, is_target,
-    is_target_lenient, is_token, is_token_byte, parse_authority,
+    is_target_lenient, is_token, is_token_byte, is_upgrade_protocol, parse_authority,
 };
 pub use connection::{
-    ConnectionOptions, connection_options, is_persistent, remove_connection_options,
-    remove_hop_by_hop, upgrade_protocol,
+    ConnectionOptions, connection_options, is_http2_protocol, is_persistent, keep_only_trailers,
+    remove_connection_options, remove_http2_upgrades, upgrade_protocol,
 };
 pub use cookie::{CookiePair, Cookies, cookie_pairs, cookies};
 pub use field_name::FieldName;
@@ -43,7 +43,7 @@ pub use length::{
     request_body_length, response_body_length, transfer_coding,
 };
 pub use limits::HeadLimits;
-pub use method::Method;
+pub use method::{Method, is_preface_method};
 pub use request::Request;
 pub use response::{Response, reason_phrase};
 pub use target::{ReceivedTarget, TargetForm, url_host};

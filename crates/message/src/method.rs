@@ -74,3 +74,9 @@ impl Method {
         )
     }
 }
+
+/// Whether a method is `PRI`, in any case: only the preface of HTTP/2 has it (RFC 9113 section 3.4). A
+/// server that is sent such a request may go on in HTTP/2.
+pub fn is_preface_method(token: &[u8]) -> bool {
+    token.eq_ignore_ascii_case(b"PRI")
+}

@@ -7,7 +7,7 @@ use crate::{
     BodyLength, ConnectionOptions, Fields, HeadLimits, HostError, LengthError, Method, NoRoom,
     ReceivedTarget, Request, Response, TargetForm, TransferCoding, Version, comma_values,
     connection_options, content_length, cookies, is_field_name, is_field_value, is_persistent,
-    is_target, parse_authority, parse_content_length, remove_connection_options, remove_hop_by_hop,
+    is_target, parse_authority, parse_content_length, remove_connection_options,
     request_body_length, response_body_length, transfer_coding, upgrade_protocol, validate_host,
 };
 
@@ -449,28 +449,6 @@ fn connection_options_are_a_list() {
     let none = ConnectionOptions::default();
     assert!(is_persistent(Version::Http11, none) && !is_persistent(Version::Http10, none));
     assert!(!is_persistent(Version::Http11, all) && is_persistent(Version::Http2, all));
-}
-
-#[test]
-fn hop_by_hop_fields_stay_behind() {
-    let mut f = fields(&[
-        ("Connection", "close, X-Hop, Host, Content-Length"),
-        ("Host", "a"),
-        ("X-Hop", "1"),
-        ("Content-Length", "0"),
-        ("TE", "gzip"),
-        ("TE", "trailers"),
-        ("Keep-Alive", "5"),
-        ("X-End", "2"),
-    ]);
-    assert_eq!(remove_hop_by_hop(&mut f), 4);
-    let expected = [
-        ("host", "a"),
-        ("content-length", "0"),
-        ("te", "trailers"),
-        ("x-end", "2"),
-    ];
-    assert_eq!(lines(&f), own(&expected));
 }
 
 #[test]

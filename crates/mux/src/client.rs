@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_h1::{self as h1, H1Error, HeadParse, HeadScan};
-use ballast_message::{BodyLength, ConnectionOptions, NameCases, Request, Version};
+use ballast_message::{BodyLength, NameCases, Request, Version};
 use ballast_transport::Transport;
 use ballast_worker::Deadline;
 
@@ -24,9 +24,6 @@ pub(crate) const LINGER_BYTES_MAX: u64 = 1 << 20;
 pub struct RequestHead {
     /// How the end of the body is found.
     pub body: BodyLength,
-    /// The options of `Connection`. Those about the connection's end are removed from the request:
-    /// as in HAProxy, rules, captures and logs do not see them.
-    pub options: ConnectionOptions,
     /// Whether the client takes another response on this connection.
     pub persistent: bool,
     /// Whether the client asks for another protocol.
@@ -165,7 +162,6 @@ impl ClientConnection {
         self.is_last_request = is_last && head.body == BodyLength::None;
         Ok(RequestHead {
             body: head.body,
-            options,
             persistent: head.persistent,
             upgrade: head.upgrade,
             expect_continue: head.expect_continue,

@@ -7,7 +7,7 @@
 use ballast_message::{BodyLength, Fields, Method, NoRoom, Request, Response, TransferCoding};
 use ballast_message::{Version, content_length, transfer_coding};
 
-use crate::{hop, websocket};
+use crate::hop::{self, ConnectionEnd};
 
 const LENGTH: &[u8] = b"content-length";
 const CODING: &[u8] = b"transfer-encoding";
@@ -55,19 +55,29 @@ pub(crate) fn announce_response(
     } = announcement;
     let chunks = !is_in_memory && version >= Version::Http11;
     let body = of_response(response, method, chunks, body)?;
-    let rule_closes = hop::take_connection_end(response.fields_mut())?.close;
-    let closes = rule_closes || closes || body == BodyLength::UntilClose;
-    if closes {
-        response.fields_mut().add(b"connection", b"close")?;
-    } else if version < Version::Http11 || response.version() < Version::Http11 {
-        response.fields_mut().add(b"connection", b"keep-alive")?;
-    }
+    let said = hop::take_connection_end(response.fields_mut())?;
+    let closes = said.close || closes || body == BodyLength::UntilClose;
+    let end = ConnectionEnd {
+        closes,
+        version: response.version(),
+        peer: version,
+        asks_protocol: said.upgrade,
+    };
+    end.write(response.fields_mut())?;
     Ok(AnnouncedBody { body, closes })
 }
 
-/// Writes into a request how its body is framed, whatever rules changed, and what becomes of the
-/// server's connection: `closes` says that it closes after the response, `upgrade` that the client
-/// asks for another protocol.
+/// What the head of a request announces.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AnnouncedRequest {
+    /// The framing of the body.
+    pub body: BodyLength,
+    /// Whether the key of a WebSocket was made here, so that nobody else checks the answer to it.
+    pub has_made_key: bool,
+}
+
+/// Writes into a request how its body is framed, whatever rules changed, and what it says of the hop to its
+/// server ([`hop::announce_hop`]): `closes` says that the connection closes after the response.
 ///
 /// # Errors
 /// [`NoRoom`].
@@ -75,21 +85,10 @@ pub fn announce_request(
     request: &mut Request,
     body: BodyLength,
     closes: bool,
-    upgrade: bool,
-) -> Result<BodyLength, NoRoom> {
-    let framing = of_request(request, body)?;
-    if upgrade {
-        websocket::add_key(request)?;
-    }
-    // Added last, so that it is the last field. Each version has one of the two as its default:
-    // only the other is written.
-    let option: &[u8] = match (request.version() < Version::Http11, closes) {
-        (false, true) => b"close",
-        (true, false) if !upgrade => b"keep-alive",
-        _ => return Ok(framing),
-    };
-    request.fields_mut().add(b"connection", option)?;
-    Ok(framing)
+) -> Result<AnnouncedRequest, NoRoom> {
+    let body = of_request(request, body)?;
+    let has_made_key = hop::announce_hop(request, closes)?;
+    Ok(AnnouncedRequest { body, has_made_key })
 }
 
 /// Writes into a request how its body is framed. Returns the framing to send it in.

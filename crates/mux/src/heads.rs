@@ -6,7 +6,7 @@ use ballast_message::{BodyLength, ConnectionOptions, Method, Response};
 use crate::channel::Channel;
 use crate::h2::{StreamFailure, StreamHandle};
 use crate::inbound::Inbound;
-use crate::{ReadError, WaitLimit};
+use crate::{ReadError, WaitLimit, hop};
 
 /// The limits of heads, and how far the parser got in the current one.
 #[derive(Debug)]
@@ -29,7 +29,8 @@ impl HeadParser {
 pub struct ResponseHead {
     /// How the end of the body is found.
     pub body: BodyLength,
-    /// The options of `Connection`.
+    /// The options of `Connection`. Those about the connection's end are removed from the response, as
+    /// from a request.
     pub options: ConnectionOptions,
     /// Whether the server takes another request on this connection.
     pub persistent: bool,
@@ -58,6 +59,9 @@ pub(crate) async fn receive_response(
         match h1::parse_response(inbound.bytes(), scan, limits, method, response) {
             HeadParse::Complete(head) => {
                 inbound.consume(head.head_bytes);
+                if hop::take_connection_end(response.fields_mut()).is_err() {
+                    return Err(ReadError::Malformed(h1::H1Error::HeadTooLong));
+                }
                 if !head.interim {
                     inbound.begin_body(head.body, limits, false);
                 }

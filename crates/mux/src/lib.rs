@@ -32,17 +32,18 @@ pub use bulk::{Bulk, SpliceMode};
 pub use client::{ClientConnection, RequestHead};
 pub use duplex::{Duplex, PeekedHead, Peer, Sink, Source};
 pub use error::{ReadError, WriteError};
-pub use framing::{AnnouncedBody, Announcement, announce_request};
+pub use framing::{AnnouncedBody, AnnouncedRequest, Announcement, announce_request};
 pub use h2::{
     ClientStream, ClientStreams, NextStream, OpenedStream, ServerStreams, StreamDriver,
     StreamReference, StreamSettings,
 };
 pub use heads::ResponseHead;
-pub use hop::take_connection_end;
+pub use hop::{announce_hop, take_connection_end};
 pub use page::read_page;
 pub use relay::{AfterBody, Piece, RelayError, relay};
 pub use server::{ConnectionBytes, ServerConnection};
 pub use violation::ProtocolViolation;
 pub use wait::WaitLimit;
+pub use websocket::is_websocket_granted;
 
 pub use ballast_h1::{H1Error as Malformed, H1Limits as Limits};

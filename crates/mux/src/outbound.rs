@@ -136,6 +136,11 @@ impl Outbound {
 
     /// A request's head went to a stream; its body follows.
     pub(crate) fn begin_stream_request(&mut self, head_bytes: u64, body: BodyLength) {
+        // Without a body the stream has ended, or a tunnel follows the head.
+        let body = match body {
+            BodyLength::Known(0) => BodyLength::None,
+            body => body,
+        };
         self.total_bytes += head_bytes;
         self.left = match body {
             BodyLength::Known(bytes) => Some(bytes),

@@ -210,8 +210,9 @@ impl ServerConnection {
         self.duplex().peer.reset();
     }
 
-    /// Gathers a request's head; its body follows through [`Self::duplex`].
-    pub fn begin_request(&mut self, request: &Request, body: BodyLength) {
+    /// Gathers a request's head; its body follows through [`Self::duplex`]. `asks_protocol` says that the
+    /// client asks for the protocol of `Upgrade`: a stream then opens with an extended CONNECT (RFC 8441).
+    pub fn begin_request(&mut self, request: &Request, body: BodyLength, asks_protocol: bool) {
         self.exchange_count = self.exchange_count.saturating_add(1);
         match &mut self.link {
             Link::Whole(_) => self.outbound.begin_request(request, body),
@@ -222,7 +223,7 @@ impl ServerConnection {
             } => {
                 // It is the one that is opened now.
                 *planned = None;
-                let (opened, head_bytes) = streams.open(request, body);
+                let (opened, head_bytes) = streams.open(request, body, asks_protocol);
                 *stream = opened;
                 self.inbound = Inbound::default();
                 self.outbound.begin_stream_request(head_bytes, body);

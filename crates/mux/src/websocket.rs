@@ -21,13 +21,13 @@ fn is_websocket(fields: &Fields) -> bool {
     protocols.any(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
 }
 
-/// Gives a request for a WebSocket a key, if it came without one.
+/// Gives a request for a WebSocket a key, if it came without one. Returns whether it did.
 ///
 /// # Errors
 /// [`NoRoom`].
-pub(crate) fn add_key(request: &mut Request) -> Result<(), NoRoom> {
+pub(crate) fn add_key(request: &mut Request) -> Result<bool, NoRoom> {
     if request.fields().contains(KEY) || !is_websocket(request.fields()) {
-        return Ok(());
+        return Ok(false);
     }
     let mut nonce = [0; 16];
     for half in nonce.chunks_mut(8) {
@@ -35,7 +35,16 @@ pub(crate) fn add_key(request: &mut Request) -> Result<(), NoRoom> {
         half.copy_from_slice(&RandomState::new().build_hasher().finish().to_ne_bytes());
     }
     let key = STANDARD.encode(nonce);
-    request.fields_mut().add(KEY, key.as_bytes())
+    request.fields_mut().add(KEY, key.as_bytes())?;
+    Ok(true)
+}
+
+/// Whether a response has the answer to the key of its request (RFC 6455, section 4.1). Who made the
+/// key must ask: the client does not know it.
+pub fn is_websocket_granted(request: &Request, response: &Response) -> bool {
+    let expected = expected_accept(request);
+    let said = response.fields().first(ACCEPT);
+    expected.is_some_and(|expected| said == Some(expected.as_bytes()))
 }
 
 /// What a server answers to the key of this request; `None` if it has none.
@@ -65,17 +74,24 @@ mod tests {
     #[test]
     fn the_answer_is_that_of_the_rfc() {
         let mut request = Request::new(HeadLimits::default());
-        assert_eq!(add_key(&mut request), Ok(()));
+        assert_eq!(add_key(&mut request), Ok(false));
         assert_eq!(expected_accept(&request), None, "it asks for none");
         request.fields_mut().add(b"upgrade", b"WebSocket").unwrap();
-        add_key(&mut request).unwrap();
+        assert_eq!(add_key(&mut request), Ok(true));
         let made = request.fields().first(KEY).unwrap().to_vec();
         assert_eq!(made.len(), 24);
-        add_key(&mut request).unwrap();
+        assert_eq!(add_key(&mut request), Ok(false));
         assert_eq!(request.fields().count(KEY), 1);
         let sample = b"dGhlIHNhbXBsZSBub25jZQ==";
         request.fields_mut().set(KEY, sample).unwrap();
         let accept = expected_accept(&request);
         assert_eq!(accept.as_deref(), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+        let mut response = Response::new(HeadLimits::default());
+        assert!(!is_websocket_granted(&request, &response));
+        for (accept, is_granted) in [("another", false), ("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", true)] {
+            let fields = response.fields_mut();
+            fields.set(ACCEPT, accept.as_bytes()).unwrap();
+            assert_eq!(is_websocket_granted(&request, &response), is_granted);
+        }
     }
 }

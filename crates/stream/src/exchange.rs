@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 use ballast_balance::QueuePriority;
 use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
-use ballast_message::{
-    BodyLength, ConnectionOptions, HeadLimits, Method, NoRoom, Request, Response, Version,
-};
+use ballast_message::{BodyLength, HeadLimits, Method, NoRoom, Request, Response, Version};
 
 use ballast_expr::{ConfigLine, Side};
 use ballast_listen::ExpectedHeaders;
@@ -172,8 +170,10 @@ pub(crate) struct Exchange {
     pub method: Method,
     /// How the request's body ends.
     pub request_body: BodyLength,
-    /// The options of the client's `Connection` field.
-    pub client_options: ConnectionOptions,
+    /// Whether the client asks for another protocol, by `Upgrade` or by extended CONNECT.
+    pub asks_protocol: bool,
+    /// Whether the key of a WebSocket was made here: the client cannot check the answer to it.
+    pub has_made_key: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
     /// Whether the client ended before the request's body was whole, while the body was waited for.
@@ -536,7 +536,8 @@ impl Exchange {
             has_response: false,
             method: Method::Other,
             request_body: BodyLength::None,
-            client_options: ConnectionOptions::default(),
+            asks_protocol: false,
+            has_made_key: false,
             expects_continue: false,
             is_cut_short: false,
             seen_request: SeenBody::default(),
@@ -598,7 +599,8 @@ impl Exchange {
             has_response,
             method,
             request_body,
-            client_options,
+            asks_protocol,
+            has_made_key,
             expects_continue,
             is_cut_short,
             seen_request,
@@ -652,7 +654,7 @@ impl Exchange {
         (*has_request, *has_response) = (false, false);
         *method = Method::Other;
         *request_body = BodyLength::None;
-        *client_options = ConnectionOptions::default();
+        (*asks_protocol, *has_made_key) = (false, false);
         (*expects_continue, *is_cut_short) = (false, false);
         seen_request.clear();
         seen_response.clear();

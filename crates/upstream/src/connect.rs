@@ -105,7 +105,7 @@ pub fn connect(
             session: _,
             streams,
             is_websocket,
-            asks_websocket,
+            asks_protocol,
         } = &key.requirements;
         let tls = match server.traffic_tls() {
             None => None,
@@ -141,7 +141,7 @@ pub fn connect(
             (HttpProtocol::Http2, Some(streams)) => {
                 let settings = (*streams, *limits);
                 let connection = carrying_streams(transport, settings, &header, &key.h2);
-                if let Some(streams) = connection.streams().filter(|_| *asks_websocket) {
+                if let Some(streams) = connection.streams().filter(|_| *asks_protocol) {
                     // Only who says so takes extended CONNECT (RFC 8441, section 3).
                     Box::pin(streams.settings_known()).await;
                 }

@@ -34,8 +34,10 @@ pub struct ExchangeValues<'a> {
     pub packets: PacketOptions,
     /// The client's connection: a number that no other one of this worker has.
     pub session: u64,
-    /// Whether the request asks for a WebSocket.
+    /// Whether the client asks for a WebSocket.
     pub is_websocket: bool,
+    /// Whether the client asks for another protocol, a WebSocket or any.
+    pub asks_protocol: bool,
 }
 
 /// What a PROXY header of version 2 tells of the client's TLS session.
@@ -96,8 +98,8 @@ pub struct ConnectionRequirements {
     pub(crate) streams: Option<StreamSettings>,
     /// Whether it is for a WebSocket, where the server may speak another version for those.
     pub(crate) is_websocket: bool,
-    /// Whether the request asks for a WebSocket. It is not compared.
-    pub(crate) asks_websocket: bool,
+    /// Whether the client asks for another protocol. It is not compared.
+    pub(crate) asks_protocol: bool,
 }
 
 /// What connections of one server differ in: the two ends, options of packets, and the name.
@@ -171,6 +173,7 @@ impl ConnectionRequirements {
             packets,
             session,
             is_websocket,
+            asks_protocol,
         } = values;
         let sni = match server.traffic_tls().map(|tls| tls.sni()) {
             Some(Sni::PerExchange) => ConnectionName::OfExchange(sni),
@@ -188,7 +191,7 @@ impl ConnectionRequirements {
             session,
             streams: None,
             is_websocket: is_websocket && has_websocket_protocol(server),
-            asks_websocket: is_websocket,
+            asks_protocol,
             target: target(server, client),
             name: match server.model.pool_connection_name {
                 Some(_) => ConnectionName::OfExchange(pool_name),
@@ -253,7 +256,7 @@ impl ConnectionRequirements {
             session: _,
             streams: _,
             is_websocket,
-            asks_websocket: _,
+            asks_protocol: _,
             proxy_header_content,
         } = self;
         *limits == wanted.limits

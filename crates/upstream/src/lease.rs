@@ -110,8 +110,10 @@ pub struct ExchangeEnd {
 /// Methods for the exchange that holds it.
 impl Lease {
     /// Begins an exchange: buffers the request's head; the body follows through [`Self::duplex`].
-    pub fn begin(&mut self, request: &Request, body: BodyLength) {
-        self.leased.connection.begin_request(request, body);
+    /// `asks_protocol` says that the client asks for another protocol.
+    pub fn begin(&mut self, request: &Request, body: BodyLength, asks_protocol: bool) {
+        let connection = &mut self.leased.connection;
+        connection.begin_request(request, body, asks_protocol);
     }
 
     /// Both directions of the connection: the source of the response, and the sink for the body of

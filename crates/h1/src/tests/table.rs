@@ -290,6 +290,18 @@ const START_LINES: &[(&str, Oracle, Result<(), H1Error>)] = &[
         400,
         MISMATCH,
     ),
+    (
+        "PRI / HTTP/1.1\r\nHost: a\r\n\r\n",
+        400,
+        Err(E::MethodInvalid),
+    ),
+    ("pri /x HTTP/1.0\r\n\r\n", 400, Err(E::MethodInvalid)),
+    (
+        "PRI * HTTP/2.0\r\nHost: a\r\n\r\n",
+        400,
+        Err(E::MethodInvalid),
+    ),
+    ("PRIX / HTTP/1.1\r\nHost: a\r\n\r\n", 200, Ok(())),
     ("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 200, Ok(())),
     ("CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", 200, Ok(())),
     ("CONNECT a:443 HTTP/1.1\r\n\r\n", 200, Ok(())),

@@ -1,7 +1,8 @@
 //! Request heads (RFC 9113 sections 8.3.1 and 8.5, RFC 8441 section 4).
 
 use ballast_message::{
-    BodyLength, HostError, ReceivedTarget, Request, Version, is_host, is_token, parse_authority,
+    BodyLength, HostError, ReceivedTarget, Request, Version, is_host, is_http2_protocol,
+    is_preface_method, is_token, is_upgrade_protocol, parse_authority,
 };
 
 use super::rules::{self, DeclaredLength, FieldKind, ListBytes};
@@ -217,7 +218,8 @@ impl<'a> RequestBuilder<'a> {
     }
 
     fn plain_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadError> {
-        let value = rules::check_field(name, value)?;
+        let received = value;
+        let value = rules::check_field(name, received)?;
         let fields = self.request.fields_mut();
         match FieldKind::of(name) {
             FieldKind::Connection => return Err(HeadError::ConnectionField),
@@ -249,7 +251,7 @@ impl<'a> RequestBuilder<'a> {
                     return Err(HeadError::Host(HostError::HostInvalid));
                 }
             }
-            FieldKind::Te => rules::check_te(value)?,
+            FieldKind::Te => rules::check_te(received)?,
             FieldKind::Other => {}
         }
         rules::append(fields, self.bytes_max, name, value)
@@ -270,6 +272,11 @@ fn slice(scratch: &HeadScratch, place: Option<(usize, usize)>) -> Option<&[u8]> 
     scratch.pseudo.get(start..end)
 }
 
+/// Whether a client may ask for a protocol: for one, and not for HTTP/2 within HTTP/2.
+fn may_switch_to(protocol: &[u8]) -> bool {
+    is_upgrade_protocol(protocol) && !is_http2_protocol(protocol)
+}
+
 /// The pseudo-fields of a request.
 struct Line<'a> {
     method: &'a [u8],
@@ -285,7 +292,7 @@ impl<'a> Line<'a> {
             return Err(HeadError::EmptyPseudoField);
         }
         match (self.method, self.protocol) {
-            (b"CONNECT", Some(protocol)) if takes_protocol && is_token(protocol) => {
+            (b"CONNECT", Some(protocol)) if takes_protocol && may_switch_to(protocol) => {
                 Ok(RequestKind::ExtendedConnect)
             }
             (_, Some(_)) => Err(HeadError::ProtocolUnexpected),
@@ -354,7 +361,7 @@ impl<'a> Line<'a> {
     fn is_bad(&self) -> bool {
         let is_delete = |byte: &u8| *byte == 0x7f;
         // The method of the preface is none.
-        self.method == b"PRI"
+        is_preface_method(self.method)
             || !is_token(self.method)
             || self
                 .scheme

@@ -95,7 +95,8 @@ impl<'a> ResponseBuilder<'a> {
         }
         self.has_fields = true;
         let value = rules::check_field(name, value)?;
-        let is_switch = self.response.status() == 101;
+        // A response that nothing follows, or a tunnel, has no length.
+        let is_informational = self.response.status() < 200;
         let fields = self.response.fields_mut();
         match FieldKind::of(name) {
             FieldKind::Connection => return Err(HeadError::ConnectionField),
@@ -103,12 +104,14 @@ impl<'a> ResponseBuilder<'a> {
                 let is_first = self.length.bytes.is_none();
                 self.length.note(value)?;
                 return match self.length.bytes {
-                    Some(bytes) if is_first && !is_switch => {
+                    Some(bytes) if is_first && !is_informational => {
                         rules::append_length(fields, self.bytes_max, bytes)
                     }
                     _ => Ok(()),
                 };
             }
+            // Only `trailers` has a meaning beyond one hop (section 8.2.2).
+            FieldKind::Te if value != b"trailers" => return Ok(()),
             _ => {}
         }
         rules::append(fields, self.bytes_max, name, value)
@@ -127,7 +130,7 @@ impl<'a> ResponseBuilder<'a> {
         self.has_status = true;
         let status = parse_status(value).ok_or(HeadError::StatusInvalid)?;
         match self.context.protocol {
-            Some(protocol) if (200..300).contains(&status) => self.switch(protocol),
+            Some(protocol) if status == 200 => self.switch(protocol),
             _ => self.set_status(status),
         }
     }

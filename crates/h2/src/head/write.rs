@@ -44,6 +44,8 @@ pub(crate) fn write_request(
             FieldKind::Host if skips_host => {}
             // Only `trailers` has a meaning beyond one hop (section 8.2.2).
             FieldKind::Te if field.value != b"trailers" => {}
+            // What follows is no body.
+            FieldKind::ContentLength if protocol.is_some() => {}
             // Only HTTP/1 has keys and their answers (RFC 8441 section 5).
             _ if protocol.is_some() && field.name == b"sec-websocket-key" => {}
             _ => encoder.encode(field.name, field.value, out),

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, H2Settings, IncomingHeads, Role};
-use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, NameCases, Request};
+use ballast_message::{BodyLength, HeadLimits, NameCases, Request};
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, Deadline, send_buffers};
 
@@ -263,10 +263,6 @@ impl From<OpenedStream> for ClientStream {
             is_bad: head.is_bad,
             head: RequestHead {
                 body,
-                options: ConnectionOptions {
-                    upgrade: head.upgrade,
-                    ..ConnectionOptions::default()
-                },
                 persistent: true,
                 upgrade: head.upgrade,
                 expect_continue: head.expect_continue,

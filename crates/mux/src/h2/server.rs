@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, IncomingHeads, Role, SendError};
-use ballast_message::{BodyLength, Method, Request, connection_options};
+use ballast_message::{BodyLength, Method, Request, upgrade_protocol};
 use ballast_transport::Transport;
 use ballast_worker::{Deadline, send_buffers};
 
@@ -135,11 +135,17 @@ impl ServerStreams {
     }
 
     /// Opens a stream with a request. Where that is not possible any more, its exchange finds the stream
-    /// broken before anything was sent. Returns the bytes that were appended, too.
-    pub(crate) fn open(&self, request: &Request, body: BodyLength) -> (StreamHandle, u64) {
+    /// broken before anything was sent. Returns the bytes that were appended, too. `asks_protocol` says that
+    /// the client asks for another protocol.
+    pub(crate) fn open(
+        &self,
+        request: &Request,
+        body: BodyLength,
+        asks_protocol: bool,
+    ) -> (StreamHandle, u64) {
         let state = &mut *self.shared.state.borrow_mut();
-        let protocol = match connection_options(request.fields()).upgrade {
-            true => request.fields().first(b"upgrade"),
+        let protocol = match asks_protocol {
+            true => upgrade_protocol(request.fields()),
             false => None,
         };
         let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
@@ -151,6 +157,8 @@ impl ServerStreams {
         let before = out.len();
         let opened = match is_gone {
             true => Err(SendError::NoStream),
+            // The body would be the first that the protocol gets to see.
+            false if protocol.is_some() && has_body => Err(SendError::ProtocolNotTaken),
             false => codec.send_request(request, protocol, ends_stream, out),
         };
         let sent = (out.len() - before) as u64;

@@ -55,8 +55,9 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
     }
     let stays = super::respond::keeps_server_connection(context, exchange);
     let closes = exchange.closes_server || !stays && !backend.model.options.pretend_keepalive;
-    let (body, upgrade) = (exchange.request_body, exchange.client_options.upgrade);
-    exchange.request_body = announce_request(&mut exchange.request, body, closes, upgrade)?;
+    let announced = announce_request(&mut exchange.request, exchange.request_body, closes)?;
+    exchange.request_body = announced.body;
+    exchange.has_made_key = announced.has_made_key;
     Ok(())
 }
 

@@ -195,7 +195,7 @@ pub(crate) fn note(context: &Context<'_>, exchange: &mut Exchange, received: Req
     exchange.has_request = true;
     exchange.method = exchange.request.method();
     exchange.request_body = received.body;
-    exchange.client_options = received.options;
+    exchange.asks_protocol = received.upgrade;
     exchange.expects_continue = received.expect_continue;
     exchange.keep_client =
         received.persistent && !context.local.process.closes_at_once() && !context.is_leaving();

@@ -65,7 +65,8 @@ pub(crate) async fn exchange(
 ) -> RelayEnd {
     let ReadyConnection { mut lease, reused } = ready;
     let before = (client.sink.sent_bytes(), lease.traffic());
-    lease.begin(&exchange.request, exchange.request_body);
+    let asks_protocol = exchange.asks_protocol;
+    lease.begin(&exchange.request, exchange.request_body, asks_protocol);
     exchange.server_stream = lease.stream();
     let uploaded = Cell::new(0_u64);
     let is_uncounted = !client.source.is_done();

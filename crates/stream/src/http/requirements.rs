@@ -24,12 +24,12 @@ pub(super) fn requirements(
     ConnectionRequirements::of(backend, server, &exchange.settings.addresses, facts, limits)
 }
 
-/// Whether the request asks for a WebSocket.
+/// Whether the client asks for a WebSocket, and no rule took that back.
 fn asks_websocket(exchange: &Exchange) -> bool {
-    let fields = exchange.request.fields();
-    if !fields.contains(b"upgrade") {
+    if !exchange.asks_protocol {
         return false;
     }
+    let fields = exchange.request.fields();
     let mut protocols = fields.values(b"upgrade");
     protocols.any(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
         && connection_options(fields).upgrade
@@ -99,6 +99,7 @@ fn exchange_facts<'e>(
         packets: exchange.settings.server_packets,
         session: context.session.number,
         is_websocket: asks_websocket(exchange),
+        asks_protocol: exchange.asks_protocol,
         ..ExchangeValues::default()
     };
     let server_tls = server.traffic_tls();

@@ -8,7 +8,7 @@ use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_
 use ballast_model::ConnectionMode;
 use ballast_mux::{
     AfterBody, AnnouncedBody, Announcement, Malformed, Peer, ReadError, RelayError, ResponseHead,
-    Sink, Source, WaitLimit, WriteError, relay, take_connection_end,
+    Sink, Source, WaitLimit, WriteError, is_websocket_granted, relay,
 };
 use ballast_rules::LogStep;
 use ballast_upstream::probe::Observation;
@@ -104,9 +104,6 @@ pub(crate) async fn respond(
     if retry.plan.retries_status(status) {
         exchange.observation = Some(Observation::from_status(status));
         return ResponseOutcome::Retry(RetryReason::Response);
-    }
-    if let Err(NoRoom) = take_connection_end(exchange.response.fields_mut()) {
-        return ResponseOutcome::Exit(Exit::ResponseRewrite);
     }
     exchange.has_response = true;
     let body_length = answer.body;
@@ -290,11 +287,12 @@ async fn head(
 
 /// Whether a 101 must be refused. The request asked for no other protocol: the client's next
 /// requests would bypass all rules. Or its `Connection` does not name `upgrade` (RFC 9110, section
-/// 7.8), or it opens a WebSocket without an answer to the client's key (RFC 6455, section 4.1). Or the
-/// request's body is not sent yet: the rest of it would become data of the tunnel.
+/// 7.8), or it opens a WebSocket without an answer to the client's key, or with a wrong one to ours (RFC 6455,
+/// section 4.1). Or the request's body is not sent yet: the rest of it would become data of the tunnel.
 fn is_unfit_upgrade(exchange: &Exchange, download: &Download<'_>, answer: &ResponseHead) -> bool {
     let asked = || {
-        connection_options(exchange.request.fields()).upgrade
+        exchange.asks_protocol
+            && connection_options(exchange.request.fields()).upgrade
             && exchange.request.fields().contains(b"upgrade")
     };
     answer.body == BodyLength::Tunnel
@@ -302,6 +300,8 @@ fn is_unfit_upgrade(exchange: &Exchange, download: &Download<'_>, answer: &Respo
         && (download.upload.is_under_way.get()
             || !answer.options.upgrade
             || lacks_websocket_answer(&exchange.response)
+            || exchange.has_made_key
+                && !is_websocket_granted(&exchange.request, &exchange.response)
             || !asked())
 }
 

@@ -3,6 +3,7 @@
 use ballast_health::Operational;
 use ballast_message::{NoRoom, Request, Version};
 use ballast_model::HttpCheckSend;
+use ballast_mux::{announce_hop, take_connection_end};
 
 use super::controller::farm_weight;
 use super::facts::ProbeFacts;
@@ -26,20 +27,12 @@ pub(super) fn request(
         Some(_) => Version::Http11,
     };
     request.set_version(version);
-    let mut says_connection = false;
     for (name, format) in &send.headers {
         let value = seen.bytes(format);
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         // The length of the body is computed here.
         if is("content-length") || is("transfer-encoding") {
             continue;
-        }
-        if is("connection") {
-            says_connection = true;
-            // HTTP/1.1 implies it, so it is left out.
-            if version == Version::Http11 && value.eq_ignore_ascii_case(b"keep-alive") {
-                continue;
-            }
         }
         request.fields_mut().add(name.as_bytes(), &value)?;
     }
@@ -53,9 +46,9 @@ pub(super) fn request(
             .fields_mut()
             .add(b"content-length", length.as_bytes())?;
     }
-    if version == Version::Http11 && !says_connection {
-        request.fields_mut().add(b"connection", b"close")?;
-    }
+    let says_connection = request.fields().contains(b"connection");
+    let said = take_connection_end(request.fields_mut())?;
+    announce_hop(&mut request, said.close || !says_connection)?;
     Ok(request)
 }
 

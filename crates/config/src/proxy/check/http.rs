@@ -223,7 +223,7 @@ fn send(
                 let phases = [Phase::Check];
                 let value =
                     expressions::format(draft, args, context, "a value", Usage::Http, &phases)?;
-                let is_framing = ["connection", "content-length", "transfer-encoding"]
+                let is_framing = ["content-length", "transfer-encoding"]
                     .iter()
                     .any(|framing| name.eq_ignore_ascii_case(framing));
                 if is_framing {
