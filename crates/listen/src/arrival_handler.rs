@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
+use ballast_model::Mode;
 use ballast_net::{Address, ErrorClass};
 use ballast_worker::{Stream, set_local};
 
@@ -55,7 +56,8 @@ impl ArrivalHandler {
         };
         let settings = Arc::clone(settings);
         let stream = Stream::accepted(transfer.fd);
-        if settings.frontend.model.common.no_linger {
+        let common = &settings.frontend.model.common;
+        if common.no_linger && common.mode == Mode::Tcp {
             // If the system refuses, the connection only closes in the normal way.
             let _ = stream.reset_on_close();
         }

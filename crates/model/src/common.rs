@@ -74,9 +74,10 @@ pub struct ProxyCommon {
     pub original_to: Option<ForwardFor>,
     /// `option http-buffer-request`: rules and balancing wait for the body.
     pub buffer_request: bool,
-    /// `option abortonclose`: the request of a client that closes while queued is dropped.
-    pub abort_on_close: Option<bool>,
-    /// `option nolinger`: connections are reset instead of closed.
+    /// `option abortonclose`: the request of a client that closes while queued is dropped. A frontend
+    /// has it from its defaults only, and it holds there until a backend is chosen.
+    pub abort_on_close: bool,
+    /// `option nolinger`: connections of TCP mode are reset instead of closed.
     pub no_linger: bool,
     /// `option splice-auto`, `splice-request`, `splice-response`.
     pub splicing: Splicing,

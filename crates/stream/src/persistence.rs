@@ -281,6 +281,8 @@ pub(crate) struct CookieEdit<'a> {
     pub first_given: Option<u64>,
     /// Whether the request was a POST.
     pub post: bool,
+    /// Whether a shared cache could keep the response, where `nocache` asks for that.
+    pub may_be_kept: bool,
     /// Seconds of the wall clock.
     pub now: u64,
 }
@@ -311,7 +313,7 @@ pub(crate) fn write_cookie(
     } else {
         ServerCookie::Inserted
     };
-    if cookie.nocache && is_cacheable(fields) {
+    if cookie.nocache && edit.may_be_kept {
         fields.add(b"cache-control", b"private")?;
     }
     Ok(done)
@@ -407,29 +409,6 @@ fn set_cookie(cookie: &CookiePersistence, edit: &CookieEdit<'_>) -> Vec<u8> {
         out.extend_from_slice(attribute.as_bytes());
     }
     out
-}
-
-/// Whether a shared cache could keep the response: it says how long it stays fresh or how to
-/// validate it, and does not forbid it (RFC 9111, section 3).
-fn is_cacheable(fields: &Fields) -> bool {
-    let forbids = |value: &[u8]| {
-        [&b"private"[..], b"no-store", b"no-cache"]
-            .iter()
-            .any(|word| value.len() >= word.len() && value[..word.len()].eq_ignore_ascii_case(word))
-    };
-    let says_how_long = |value: &[u8]| {
-        let has = |word: &[u8]| {
-            value
-                .get(..word.len())
-                .is_some_and(|v| v.eq_ignore_ascii_case(word))
-        };
-        has(b"max-age=") || has(b"s-maxage=")
-    };
-    !fields.values(b"cache-control").any(forbids)
-        && (fields.values(b"cache-control").any(says_how_long)
-            || fields.contains(b"expires")
-            || fields.contains(b"etag")
-            || fields.contains(b"last-modified"))
 }
 
 // === dates ===

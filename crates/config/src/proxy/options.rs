@@ -80,23 +80,9 @@ macro_rules! ending {
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new(
-        "option abortonclose",
-        Sections::PROXIES,
-        "",
+    switch!("option abortonclose", BACK,
         "a client that leaves while it is queued gives up its request",
-        |draft, args, _| {
-            args.end()?;
-            draft.common.abort_on_close = match args.prefix {
-                Prefix::None => Some(true),
-                Prefix::No => Some(false),
-                Prefix::Default => None,
-            };
-            Ok(())
-        },
-    )
-    .examples("option abortonclose", "option abortonclose extra")
-    .with_no_and_default(),
+        draft => draft.common.abort_on_close),
     switch!("option accept-unsafe-violations-in-http-request", FRONT,
         "take requests that break the rules in known, dangerous ways",
         draft => draft.common.accept_invalid)
@@ -164,7 +150,7 @@ pub(super) const ROWS: &[R] = &[
         draft => draft.front.options.idle_close_on_response)
     .http(),
     noted!("option independent-streams", PROXIES, "sending does not refresh the read timeout",
-        "each direction has its own timer already"),
+        "a side that takes bytes is alive"),
     switch!("option log-health-checks", BACK, "log each change of a check's result",
         draft => draft.back.options.log_health_checks),
     switch!("option log-separate-errors", FRONT, "log failures at a higher level",

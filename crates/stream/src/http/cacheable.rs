@@ -1,19 +1,21 @@
-//! `option checkcache`: responses whose cookie a cache on the way could keep and give to others.
+//! What a shared cache on the way could keep, with a cookie, and give to others: `option checkcache`
+//! and `cookie ... nocache` ask.
 //!
 //! The manual lists what may pass (configuration manual, "option checkcache"). HAProxy was seen to
 //! let pass, too, what no cache would keep by itself: a response that says neither how long it
 //! stays fresh nor how to validate it (RFC 9111, section 3).
 
-use ballast_message::{Fields, Method, Response, trim_ows};
+use ballast_message::{Method, Response, trim_ows};
 
-/// Whether a shared cache could keep the response with the cookie it sets.
-pub(super) fn leaks_cookie(method: Method, response: &Response) -> bool {
+/// Whether the response sets a cookie.
+pub(super) fn sets_cookie(response: &Response) -> bool {
     let fields = response.fields();
-    let sets = fields.contains(b"set-cookie") || fields.contains(b"set-cookie2");
-    sets && may_be_kept(method, response.status(), fields)
+    fields.contains(b"set-cookie") || fields.contains(b"set-cookie2")
 }
 
-fn may_be_kept(method: Method, status: u16, fields: &Fields) -> bool {
+/// Whether a shared cache could keep the response, and a cookie with it.
+pub(super) fn may_be_kept(method: Method, response: &Response) -> bool {
+    let (status, fields) = (response.status(), response.fields());
     let by_method = matches!(
         method,
         Method::Get | Method::Head | Method::Options | Method::Trace
@@ -79,7 +81,7 @@ mod tests {
             let all = response.fields_mut();
             all.add(name.as_bytes(), value.as_bytes()).unwrap();
         }
-        leaks_cookie(method, &response)
+        sets_cookie(&response) && may_be_kept(method, &response)
     }
 
     /// Each as HAProxy 2.6 was seen to judge it.

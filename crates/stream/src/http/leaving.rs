@@ -26,14 +26,6 @@ pub(crate) enum ClientDeparture {
     Reset,
 }
 
-/// Whether a client that closes gives up its request (`option abortonclose`).
-pub(crate) fn gives_up(context: &Context<'_>, backend: &Backend) -> bool {
-    let common = [&context.frontend.model.common, &backend.model.common];
-    common
-        .iter()
-        .any(|common| common.abort_on_close == Some(true))
-}
-
 /// Waits until a client gives up its exchange while rules wait: it resets its connection, or closes its
 /// side where `option abortonclose` says that this gives up, of the frontend or of a backend that is
 /// chosen already. As everywhere, a client that only closes its side may still read.
@@ -68,14 +60,13 @@ pub(crate) async fn is_whole(context: &Context<'_>, client: &mut Duplex<'_>) -> 
     client.source.check_ahead().unwrap_or(true)
 }
 
-/// Whether `option abortonclose` holds, of the frontend or of a backend that is chosen already.
+/// Whether `option abortonclose` holds: that of the backend, or of the frontend until one is chosen.
 fn closing_gives_up(context: &Context<'_>, exchange: &Exchange) -> bool {
-    let backend = context.backend_of(exchange);
-    let backend = backend.map(|backend| &backend.model.common);
-    [Some(&context.frontend.model.common), backend]
-        .into_iter()
-        .flatten()
-        .any(|common| common.abort_on_close == Some(true))
+    let front = &context.frontend.model.common;
+    let chosen = context.backend_of(exchange);
+    chosen
+        .map_or(front, |backend| &backend.model.common)
+        .abort_on_close
 }
 
 /// Runs `work` until it completes or the client leaves.
@@ -88,7 +79,7 @@ pub(crate) async fn unless_client_leaves<T>(
     backend: &Backend,
     work: impl Future<Output = T>,
 ) -> Result<T, ClientDeparture> {
-    let gives_up = gives_up(context, backend);
+    let gives_up = backend.model.common.abort_on_close;
     let (mut work, mut left) = (pin!(work), pin!(client_left(context, client, gives_up)));
     poll_fn(|cx| {
         // Checked before the work: if the client has left, the result of the work, such as a slot

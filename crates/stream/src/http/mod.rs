@@ -250,14 +250,11 @@ async fn carry(
     }
 }
 
-/// Closes a client's connection: with a reset under `option nolinger`, else in order.
+/// Closes a client's connection in order. `option nolinger` resets connections of TCP mode only: the end
+/// of a response must not be lost.
 async fn close(context: &Context<'_>, client: &mut ClientConnection, exchange: &Exchange) {
     // The client may take its time to close its side.
     context.session.tracked.end();
-    if context.frontend.model.common.no_linger {
-        client.reset();
-        return;
-    }
     let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
     client.close(&wait, &context.upward).await;
 }

@@ -16,7 +16,6 @@ use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{ExchangeEnd, Lease, Slot, pool};
 
 use super::ConnectionFate;
-use super::leaving::gives_up;
 use super::respond::{self, ResponseOutcome};
 use super::upstream_connection::{ConnectionPlan, ReadyConnection, RetryReason};
 use crate::cancellation::wait_for_cancellation;
@@ -93,7 +92,7 @@ pub(crate) async fn exchange(
             (&progress, &uploaded),
             (splice::of_request(context, exchange), backend),
         ));
-        let gives_up = backend.is_some_and(|backend| gives_up(context, backend));
+        let gives_up = backend.is_some_and(|backend| backend.model.common.abort_on_close);
         // By reference: a future stores each of its arguments twice.
         let mut download = respond::Download {
             client: client.peer,

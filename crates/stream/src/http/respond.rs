@@ -212,7 +212,7 @@ async fn head(
             (until, of_gate) => until.or(of_gate),
         };
         let wait = WaitLimit::until(&context.downward, until);
-        let answer = await_head(context, exchange, download, &wait).await;
+        let answer = await_head(exchange, download, &wait).await;
         let answer = match answer {
             Ok(answer) => answer,
             Err(left) => {
@@ -322,7 +322,6 @@ enum ClientLeft {
 
 /// One head from the server; or how the client left meanwhile, where that gives up its request.
 async fn await_head(
-    context: &Context<'_>,
     exchange: &mut Exchange,
     download: &mut Download<'_>,
     wait: &WaitLimit<'_>,
@@ -330,7 +329,7 @@ async fn await_head(
     let gives_up = exchange
         .backend
         .as_ref()
-        .is_some_and(|backend| super::leaving::gives_up(context, backend));
+        .is_some_and(|backend| backend.model.common.abort_on_close);
     // The method that was sent to the server: a rule may have changed the client's.
     let method = exchange.request.method();
     let answer = download
@@ -489,7 +488,8 @@ fn begin_response(
 ) -> Result<Option<AnnouncedBody>, BeginError> {
     // Checked before our cookie is added: only the server's own cookies count.
     let leaks = checks_cache(exchange)
-        && cacheable::leaks_cookie(exchange.request.method(), &exchange.response);
+        && cacheable::sets_cookie(&exchange.response)
+        && cacheable::may_be_kept(exchange.request.method(), &exchange.response);
     let hidden_from_caches = cookie(context, exchange, plan)?;
     if leaks && !hidden_from_caches {
         return Err(BeginError::CacheableCookie);
@@ -545,6 +545,8 @@ fn cookie(
         refresh: exchange.cookie_needs_refresh && exchange.client_cookie == ClientCookie::Valid,
         first_given: exchange.cookie_first_given,
         post: exchange.method == Method::Post,
+        may_be_kept: rules.nocache
+            && cacheable::may_be_kept(exchange.request.method(), &exchange.response),
         now: crate::local::time_of(SystemTime::now()).secs.unsigned_abs(),
     };
     let done = persistence::write_cookie(rules, &edit, exchange.response.fields_mut())?;
@@ -566,8 +568,8 @@ async fn body(
     let to_wait = client_wait(context, exchange);
     let then = if exchange.keep_client {
         AfterBody::AwaitsPeer
-    } else if download.upload.is_under_way.get() || context.frontend.model.common.no_linger {
-        // The close does not follow at once, or discards what is not sent (`option nolinger`).
+    } else if download.upload.is_under_way.get() {
+        // The close does not follow at once.
         AfterBody::Other
     } else {
         AfterBody::Closes

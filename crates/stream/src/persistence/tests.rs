@@ -50,6 +50,7 @@ fn valid(keeps_server: bool) -> CookieEdit<'static> {
         refresh: false,
         first_given: None,
         post: false,
+        may_be_kept: false,
         now: 1_795_253_858,
     }
 }
@@ -185,8 +186,12 @@ fn dates_are_written_as_haproxy_writes_them_and_expire() {
 fn nocache_marks_what_a_shared_cache_could_keep() {
     let mut rules = cookie(CookieMode::Insert);
     rules.nocache = true;
-    let mut response = fields(&[("etag", "\"1\"")]);
-    write_cookie(&rules, &fresh(), &mut response).unwrap();
+    let kept = CookieEdit {
+        may_be_kept: true,
+        ..fresh()
+    };
+    let mut response = fields(&[]);
+    write_cookie(&rules, &kept, &mut response).unwrap();
     assert_eq!(response.first(b"cache-control"), Some(&b"private"[..]));
     let mut response = fields(&[]);
     write_cookie(&rules, &fresh(), &mut response).unwrap();
