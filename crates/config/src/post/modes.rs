@@ -1,6 +1,6 @@
 //! Options that a proxy's mode does not support.
 
-use ballast_expr::{LogFormat, TCP_LOG_FORMAT, Usage};
+use ballast_expr::{CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, LogFormat, TCP_LOG_FORMAT, Usage};
 use ballast_model::{Balance, Mode};
 use ballast_syntax::{Diagnostic, Severity, Span};
 
@@ -83,13 +83,19 @@ fn log_format(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     if !draft.is_front() || !matches!(word, "option httplog" | "option httpslog") {
         return;
     }
-    draft.front.log.format = LogFormat::parse(TCP_LOG_FORMAT, Usage::Log).ok();
+    let parsed = |text| LogFormat::parse(text, Usage::Log).ok();
+    let is_clf = draft.front.log.format == parsed(CLF_HTTP_LOG_FORMAT);
+    let (clf, fallback) = match is_clf {
+        true => (" clf", CLF_TCP_LOG_FORMAT),
+        false => ("", TCP_LOG_FORMAT),
+    };
+    draft.front.log.format = parsed(fallback);
     let message = format!(
-        "'{word}' not usable with {} (needs 'mode http'). Falling back to 'option tcplog'.",
+        "'{word}{clf}' not usable with {} (needs 'mode http'). Falling back to 'option tcplog{clf}'.",
         draft.title()
     );
     let mut diagnostic = Diagnostic::warning("needs-http", message)
-        .help("write 'option tcplog', or set 'mode http'");
+        .help(format!("write 'option tcplog{clf}', or set 'mode http'"));
     diagnostic.span = span.or(draft.span);
     context.report(diagnostic);
 }

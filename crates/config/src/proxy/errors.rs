@@ -245,8 +245,9 @@ struct HttpErrorLine {
 
 #[derive(Default)]
 enum Payload {
+    /// The status alone.
     #[default]
-    None,
+    Nothing,
     /// `default-errorfiles`.
     Default,
     Page(String, Vec<u8>),
@@ -298,7 +299,6 @@ fn http_error(
         .iter()
         .all(|(_, format)| format.as_literal().is_some());
     match answer.payload {
-        Payload::None => {}
         Payload::Default => {
             draft.common.error_pages.remove(status);
             except(draft, status);
@@ -315,12 +315,18 @@ fn http_error(
                 span,
             });
         }
+        // A status alone, or with fields: a page without a body.
+        Payload::Nothing if is_fixed => {
+            let file = context.file_and_line(args.keyword_span());
+            let bytes = response(status, reason, None, &answer.headers, b"");
+            set(draft, status, ErrorPage::Raw { file, bytes });
+        }
         Payload::Body(file, body) if is_fixed => {
             let content_type = answer.content_type.as_deref();
             let bytes = response(status, reason, content_type, &answer.headers, &body);
             set(draft, status, ErrorPage::Raw { file, bytes });
         }
-        Payload::Body(..) | Payload::Format => {
+        Payload::Nothing | Payload::Body(..) | Payload::Format => {
             let number = error_reply(draft, args, context, (&texts, base))?;
             set(draft, status, ErrorPage::Reply(number));
         }
