@@ -83,7 +83,8 @@ impl Request {
     pub fn wire_target(&self) -> &[u8] {
         if self.is_composed && self.shape.form == TargetForm::Absolute {
             return match self.path_and_query() {
-                b"" => b"*",
+                b"" if self.method == Method::Options => b"*",
+                b"" => b"/",
                 path => path,
             };
         }
@@ -181,12 +182,14 @@ impl Request {
         ])
     }
 
-    /// Sets the path and keeps scheme, authority and query: `set-path`. A target that has neither
-    /// path nor query (`*`, `host:port`, `http://host`) is replaced.
+    /// Sets the path and keeps scheme, authority and query: `set-path`. Behind an authority it begins
+    /// with its first slash or question mark: what stands before would become part of the authority.
+    /// A target that has neither path nor query (`*`, `host:port`, `http://host`) is replaced.
     pub fn set_path(&mut self, path: &[u8]) -> Result<(), NoRoom> {
         if self.path_and_query().is_empty() {
             return self.set_target(path);
         }
+        let path = self.behind_authority(path);
         let old = self.shape.path();
         let end = self.target().len();
         self.reshape(&[
@@ -202,6 +205,7 @@ impl Request {
         if self.path_and_query().is_empty() {
             return self.set_target(path_and_query);
         }
+        let path_and_query = self.behind_authority(path_and_query);
         let start = self.shape.path_and_query().start;
         self.reshape(&[
             Segment::Kept(0..start),
@@ -218,6 +222,16 @@ impl Request {
             Segment::new(HeadText::Token, mark),
             Segment::new(HeadText::Token, query),
         ])
+    }
+
+    /// The part of a path that may stand directly behind the authority, if the target has one.
+    fn behind_authority<'p>(&self, path: &'p [u8]) -> &'p [u8] {
+        if self.shape.form != TargetForm::Absolute {
+            return path;
+        }
+        let begins = |byte: &u8| matches!(byte, b'/' | b'?');
+        let start = path.iter().position(begins).unwrap_or(path.len());
+        &path[start..]
     }
 
     fn reshape(&mut self, parts: &[Segment<'_>]) -> Result<(), NoRoom> {
@@ -283,5 +297,56 @@ impl Request {
         self.method = Method::from_token(self.fields.line_piece(METHOD));
         self.shape = TargetShape::of(self.fields.line_piece(TARGET));
         self.version = version;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_target(target: &[u8]) -> Request {
+        let mut request = Request::default();
+        request.set_target(target).unwrap();
+        request
+    }
+
+    #[test]
+    fn nothing_of_a_path_becomes_part_of_the_authority_before_it() {
+        for (path, target) in [
+            (&b""[..], &b"http://h?f"[..]),
+            (b"abc", b"http://h?f"),
+            (b"abc/d", b"http://h/d?f"),
+            (b"http://o/q", b"http://h//o/q?f"),
+            (b"@evil?", b"http://h??f"),
+        ] {
+            let mut changed = of_target(b"http://h/z?f");
+            changed.set_path(path).unwrap();
+            assert_eq!(changed.target(), target);
+            assert_eq!(changed.target_authority(), Some(&b"h"[..]));
+        }
+        let mut changed = of_target(b"http://h/z?f");
+        changed.set_path_and_query(b"o@i").unwrap();
+        assert_eq!(changed.target(), b"http://h");
+        // Without an authority there is nothing to protect.
+        let mut changed = of_target(b"/z?f");
+        changed.set_path(b"").unwrap();
+        assert_eq!(changed.target(), b"?f");
+    }
+
+    #[test]
+    fn a_composed_target_without_path_and_query_is_a_slash_or_an_asterisk() {
+        let mut request = Request::default();
+        let target = ReceivedTarget::Absolute {
+            scheme: b"https",
+            authority: b"a.b",
+            path: b"/p?q",
+        };
+        request.set_received_line(b"GET", target, true).unwrap();
+        request.set_path(b"").unwrap();
+        assert_eq!(request.wire_target(), b"?q");
+        request.set_path_and_query(b"").unwrap();
+        assert_eq!(request.wire_target(), b"/");
+        request.set_method(b"OPTIONS").unwrap();
+        assert_eq!(request.wire_target(), b"*");
     }
 }

@@ -179,15 +179,10 @@ impl Perform for Replace {
                 match self.replace(subject, text, out) {
                     None => return ActionOutcome::Next,
                     Some(Err(BadTemplate)) => return ActionOutcome::Failed,
-                    Some(Ok(())) if !is_target_lenient(out) => return ActionOutcome::Failed,
+                    Some(Ok(())) if !out.is_empty() && !is_target_lenient(out) => {
+                        return ActionOutcome::Failed;
+                    }
                     Some(Ok(())) => {}
-                }
-                // Directly after an authority, a path without its slash would become part of it.
-                if self.part != ReplacedPart::Target
-                    && request.target_authority().is_some()
-                    && !out.starts_with(b"/")
-                {
-                    return ActionOutcome::Failed;
                 }
                 match self.part {
                     ReplacedPart::Path => request.set_path(out),

@@ -96,12 +96,7 @@ impl Perform for Uri {
         };
         let sound = match self.what {
             UriPart::Method => is_token(text),
-            UriPart::Target => is_target_lenient(text),
-            // Directly after an authority, such a path would become part of it.
-            UriPart::Path | UriPart::PathAndQuery if request.target_authority().is_some() => {
-                is_target_lenient(text) && text.starts_with(b"/")
-            }
-            // An empty path or query removes the part.
+            // An empty text removes the part.
             _ => text.is_empty() || is_target_lenient(text),
         };
         if !sound {
