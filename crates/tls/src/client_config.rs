@@ -222,16 +222,25 @@ impl ServerTlsSettings {
 /// # Errors
 ///
 /// `sni` is no DNS name. OpenSSL sends such a text all the same, and a certificate never has it:
-/// here it is not sent, and refused where the certificate must have it (`verifies`).
+/// here it is not sent, and refused where the certificate must have it (`verifies`). A port behind it is
+/// left off: a `Host` has one, and no name of TLS.
 pub fn server_name(sni: Option<&[u8]>, verifies: bool) -> Result<ServerName<'static>, Error> {
     let unnamed = ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into());
     let Some(sni) = sni.filter(|sni| !sni.is_empty()) else {
         return Ok(unnamed);
     };
-    match ServerName::try_from(sni) {
+    match ServerName::try_from(without_port(sni)) {
         Ok(name @ ServerName::DnsName(_)) => Ok(name.to_owned()),
         _ if verifies => Err(CertificateError::NotValidForName.into()),
         _ => Ok(unnamed),
+    }
+}
+
+/// A host without the port behind it.
+fn without_port(host: &[u8]) -> &[u8] {
+    match host.iter().rposition(|byte| *byte == b':') {
+        Some(colon) if host[colon + 1..].iter().all(u8::is_ascii_digit) => &host[..colon],
+        _ => host,
     }
 }
 

@@ -109,11 +109,15 @@ fn a_name_that_cannot_be_sent_is_never_left_unverified() {
     };
     assert_eq!(sent("a.example"), "a.example");
     assert_eq!(sent("A_b.example"), "A_b.example");
+    assert_eq!(sent("a.example:443"), "a.example");
     assert_eq!(sent(""), "0.0.0.0");
     assert!(server_name(None, true).is_ok());
     for name in [
-        "a.example:443",
         "192.0.2.1",
+        "192.0.2.1:443",
+        "[2001:db8::1]:443",
+        "a.example:x",
+        ":443",
         "::1",
         "a b",
         "a\u{e9}.example",
