@@ -52,7 +52,7 @@ pub enum MatchMethod {
     Bin,
     /// The sample is true; patterns are ignored.
     Bool,
-    /// A portion between slashes.
+    /// A portion between slashes and question marks.
     Dir,
     /// A portion between dots, slashes, colons and question marks.
     Dom,

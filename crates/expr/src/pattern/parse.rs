@@ -29,6 +29,13 @@ pub(super) struct Range {
     pub(super) high: i64,
 }
 
+impl Range {
+    const ALL: Range = Range {
+        low: i64::MIN,
+        high: i64::MAX,
+    };
+}
+
 pub(super) fn parse(
     text: &Arc<str>,
     method: MatchMethod,
@@ -37,14 +44,17 @@ pub(super) fn parse(
     let whole = 0..text.len();
     Ok(match method {
         MatchMethod::Int | MatchMethod::Len => {
-            Pattern::Range(parse_range(text).ok_or_else(|| {
+            let range = parse_range(text).ok_or_else(|| {
                 let what = if is_range(text) {
                     "valid number range"
                 } else {
                     "number"
                 };
                 ExpressionError::new(format!("'{text}' is not a {what}"), whole)
-            })?)
+            })?;
+            // HAProxy compares lengths without a sign: below a negative number is any.
+            let is_any = method == MatchMethod::Len && range.high < 0;
+            Pattern::Range(if is_any { Range::ALL } else { range })
         }
         MatchMethod::Ip => parse_net(text).ok_or_else(|| {
             ExpressionError::new(
@@ -62,7 +72,7 @@ pub(super) fn parse(
                 whole,
             )
         })?),
-        MatchMethod::Dir => Pattern::Bytes(trimmed(text, |byte| byte == b'/').into()),
+        MatchMethod::Dir => Pattern::Bytes(trimmed(text, is_directory_delimiter).into()),
         MatchMethod::Dom => Pattern::Bytes(trimmed(text, is_domain_delimiter).into()),
         MatchMethod::Beg
         | MatchMethod::Bool
@@ -87,6 +97,12 @@ pub(crate) fn check(text: &str, method: MatchMethod, fold: bool) -> Result<(), E
     parse(&Arc::from(text), method, fold).map(|_| ())
 }
 
+/// What ends a portion of `-m dir`.
+pub(super) fn is_directory_delimiter(byte: u8) -> bool {
+    matches!(byte, b'/' | b'?')
+}
+
+/// What ends a portion of `-m dom`.
 pub(super) fn is_domain_delimiter(byte: u8) -> bool {
     matches!(byte, b'.' | b':' | b'/' | b'?')
 }
@@ -186,25 +202,35 @@ pub(super) fn parse_net(text: &str) -> Option<Pattern> {
     })
 }
 
+/// One to four numbers, as addresses were written before CIDR: the last stands for all the bytes
+/// that are left, and one with a zero before it is octal.
 fn parse_short_v4(text: &str) -> Option<Ipv4Addr> {
-    let mut octets = [0u8; 4];
-    let mut count = 0;
-    for part in text.split('.') {
-        if part.is_empty() || part.len() > 3 || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+    let mut value = 0_u32;
+    let mut parts = text.split('.').peekable();
+    for bytes_left in (1..=4_u32).rev() {
+        let number = parse_c_number(parts.next()?)?;
+        let is_last = parts.peek().is_none();
+        let bits = 8 * if is_last { bytes_left } else { 1 };
+        if u64::from(number) >> bits != 0 {
             return None;
         }
-        *octets.get_mut(count)? = part.parse().ok()?;
-        count += 1;
-    }
-    match count {
-        4 => {}
-        // The last number is the last byte; those left out before it are zero.
-        1..=3 => {
-            octets.swap(3, count - 1);
+        if is_last {
+            return Some(Ipv4Addr::from(value | number));
         }
-        _ => return None,
+        value |= number << (8 * (bytes_left - 1));
     }
-    Some(Ipv4Addr::from(octets))
+    None
+}
+
+/// A number without a sign, octal after a zero.
+fn parse_c_number(text: &str) -> Option<u32> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    match text.strip_prefix('0') {
+        Some(octal) if !octal.is_empty() => u32::from_str_radix(octal, 8).ok(),
+        _ => text.parse().ok(),
+    }
 }
 
 pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {

@@ -16,7 +16,7 @@ use super::MatchMethod;
 use super::key_entries::Item;
 use super::listed_regex::{ListedRegex, RegexWorkspace};
 use super::needles::NeedleSet;
-use super::parse::is_domain_delimiter;
+use super::parse::{is_directory_delimiter, is_domain_delimiter};
 use super::search_cache::SearchCache;
 use crate::regex::Groups;
 use crate::required_text::TextChoice;
@@ -193,7 +193,7 @@ impl Search {
             let is_match = match pattern {
                 SearchPattern::Regex(regex) => regex.is_match(subject, many, &self.shared),
                 SearchPattern::Bytes(bytes) => match method {
-                    MatchMethod::Dir => has_portion(bytes, subject, |byte| byte == b'/'),
+                    MatchMethod::Dir => has_portion(bytes, subject, is_directory_delimiter),
                     MatchMethod::Dom => has_portion(bytes, subject, is_domain_delimiter),
                     _ => memmem::find(subject, bytes).is_some(),
                 },
@@ -332,7 +332,8 @@ fn merged(one: &[u64], other: &[u64]) -> impl Iterator<Item = u64> {
 fn has_portion(pattern: &[u8], subject: &[u8], is_delimiter: fn(u8) -> bool) -> bool {
     let length = pattern.len();
     if length == 0 {
-        // Nothing between two delimiters: any subject has it only when it is empty too.
+        // A pattern of delimiters only. HAProxy compares with the byte behind the sample: it matches
+        // behind a last delimiter where that is zero, and nowhere in a sample of the request itself.
         return subject.is_empty();
     }
     let mut from = 0;
