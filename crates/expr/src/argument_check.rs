@@ -41,6 +41,9 @@ pub(crate) fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), ExpressionErr
         {
             Err(refuse("header occurrence must be >= -10"))
         }
+        "capture.req.hdr" | "capture.res.hdr" if int(0).is_some_and(|number| number < 0) => {
+            Err(refuse("a capture's number must not be negative"))
+        }
         "date" => one_of("time unit", text(1), &TIME_UNITS),
         "accept_date" | "request_date" => one_of("time unit", text(0), &TIME_UNITS),
         "bc_rtt" | "bc_rttvar" | "fc_rtt" | "fc_rttvar" => {

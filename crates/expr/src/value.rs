@@ -315,6 +315,24 @@ pub(crate) fn v6_to_v4(address: &Ipv6Addr) -> Option<Ipv4Addr> {
     None
 }
 
+/// The leading decimal integer of `bytes` as the samples of numbers in fields, cookies and
+/// parameters have it (`hdr_val`): 0 where there is none, with a `+` before it, or beyond 64 bits.
+pub(crate) fn parse_val(bytes: &[u8]) -> i64 {
+    let unsigned = bytes.strip_prefix(b"-");
+    let negative = unsigned.is_some();
+    let digits = unsigned.unwrap_or(bytes).iter();
+    let mut digits = digits.take_while(|byte| byte.is_ascii_digit());
+    let number = digits.try_fold(0_i64, |number, byte| {
+        let digit = i64::from(byte - b'0');
+        let tens = number.checked_mul(10)?;
+        match negative {
+            true => tens.checked_sub(digit),
+            false => tens.checked_add(digit),
+        }
+    });
+    number.unwrap_or(0)
+}
+
 /// The leading decimal integer of `bytes` the way HAProxy casts a string: a sign, then digits,
 /// stopping at the first other byte; hexadecimal after `0x`.
 pub(crate) fn parse_int(bytes: &[u8]) -> Option<i64> {

@@ -9,7 +9,7 @@ use crate::facts::Side;
 use crate::fetch::header::fields;
 use crate::fetch::{Fetch, args, row};
 use crate::phase::Phases;
-use crate::value::{Sample, SampleKind, parse_int};
+use crate::value::{Sample, SampleKind, parse_val};
 
 const BUFFER: Phases = Phases::BUFFER;
 const REQUEST: Phases = Phases::REQUEST;
@@ -151,7 +151,7 @@ fn text<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sa
 }
 
 fn integer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
-    value(cx, args, of).map(|value| Sample::Int(parse_int(value).unwrap_or(0)))
+    value(cx, args, of).map(|value| Sample::Int(parse_val(value)))
 }
 
 fn count<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {

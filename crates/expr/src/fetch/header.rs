@@ -8,7 +8,7 @@ use crate::evaluation::{Evaluation, ValueIteration};
 use crate::facts::Side;
 use crate::fetch::{Fetch, NO_ARGS, args, row};
 use crate::phase::Phases;
-use crate::value::{Sample, SampleKind, parse_addr, parse_int};
+use crate::value::{Sample, SampleKind, parse_addr, parse_val};
 
 const BUFFER: Phases = Phases::BUFFER;
 const REQUEST: Phases = Phases::REQUEST;
@@ -199,7 +199,7 @@ fn line<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sa
 
 fn integer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let value = value_bytes(cx, args, of)?;
-    Some(Sample::Int(parse_int(value).unwrap_or(0)))
+    Some(Sample::Int(parse_val(value)))
 }
 
 fn address<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {

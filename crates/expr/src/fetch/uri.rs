@@ -8,7 +8,7 @@ use crate::conv::digest::{avalanche, sdbm_continue};
 use crate::evaluation::Evaluation;
 use crate::fetch::{Fetch, NO_ARGS, args, int_sample, row};
 use crate::phase::Phases;
-use crate::value::{Sample, SampleKind, parse_addr, parse_int};
+use crate::value::{Sample, SampleKind, parse_addr, parse_int, parse_val};
 
 const REQUEST: Phases = Phases::REQUEST;
 
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("a parameter of the query", |cx, args| param(cx, args).map(Sample::str)),
     row("urlp_val", args(0, &[Text, Text, Text]), SampleKind::Int, REQUEST)
         .examples("urlp_val(page)", "urlp_val(a,b,c,d)")
-        .implemented("a parameter of the query as a number", |cx, args| int_sample(parse_int(param(cx, args)?).unwrap_or(0))),
+        .implemented("a parameter of the query as a number", |cx, args| int_sample(parse_val(param(cx, args)?))),
 ];
 
 fn path<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {

@@ -18,6 +18,8 @@ pub(crate) fn examples() -> impl Iterator<Item = String> {
 }
 
 pub(crate) const EXPRESSIONS: &[&str] = &[
+    "capture.req.hdr(-1)",
+    "capture.res.hdr(-2)",
     "src",
     "src,",
     "src,,",

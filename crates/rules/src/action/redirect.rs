@@ -197,7 +197,8 @@ impl Redirect {
         match self.kind {
             RedirectKind::Location => {
                 out.extend_from_slice(text);
-                if let (true, Some(query)) = (self.keep_query, request.query()) {
+                let query = request.query().filter(|query| !query.is_empty());
+                if let (true, Some(query)) = (self.keep_query, query) {
                     out.push(if text.contains(&b'?') { b'&' } else { b'?' });
                     out.extend_from_slice(query);
                 }
