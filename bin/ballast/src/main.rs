@@ -31,6 +31,7 @@ mod ready;
 mod reexec;
 mod reporter_command;
 mod run;
+mod search_report;
 mod secrets;
 mod serve;
 mod services;

@@ -32,6 +32,7 @@ use crate::limits::ProcessLimits;
 use crate::logs::{self, LogTargets, LossReporter};
 use crate::machine::hostname;
 use crate::ready::ReadyNotifier;
+use crate::search_report::SearchReporter;
 use crate::stop::{ProcessExit, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
@@ -388,6 +389,7 @@ impl WorkerSetup {
         let probes: Probes = probe::start(&self.health_controller, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
         let mut losses = (self.worker == 0).then(|| LossReporter::new(self.logs));
+        let mut searches = (self.worker == 0).then(SearchReporter::default);
         let hands_over_secrets = self.worker == 0 && !self.instance.has_master();
         spawn_service(async move {
             let mut timer = Interval::every(Duration::from_secs(1));
@@ -411,6 +413,9 @@ impl WorkerSetup {
                 pool::purge(now());
                 if let Some(losses) = &mut losses {
                     losses.check(self.instance.registry.process());
+                }
+                if let Some(searches) = &mut searches {
+                    searches.check(&self.instance);
                 }
             }
         });

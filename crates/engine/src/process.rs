@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
+use ballast_expr::SearchLimit;
 use ballast_model::CloseSpread;
 
 use crate::counters::{PerWorker, ProcessCounters};
@@ -89,6 +90,12 @@ struct SentBytes {
 }
 
 impl Process {
+    /// Searches for regular expressions that ended because they had taken all their steps
+    /// (`tune.regex.max-steps`): the expressions did not match.
+    pub fn exhausted_searches(&self) -> u64 {
+        SearchLimit::exhausted_total()
+    }
+
     /// A process that begins now, with `worker_count` workers and at most
     /// `connection_count_max` client connections (`maxconn` of the global section).
     pub fn new(worker_count: usize, connection_count_max: u32) -> Self {

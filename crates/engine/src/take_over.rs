@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use ballast_balance::{Balancer, NewServer, WEIGHT_SCALE};
+use ballast_expr::SearchLimit;
 use ballast_model as model;
 
 use crate::balancing::{balancer_settings, new_server};
@@ -56,6 +57,7 @@ impl Generation {
         let process_max = registry.process().configured_connection_max();
         let limits = &self.config.global.tune.variables;
         registry.process().variables.limit(limits);
+        SearchLimit::set_steps_max(self.config.global.tune.regex_steps_max);
         let former = previous.map(|previous| &previous.config.global.variables);
         registry.process().apply_variable_lines(
             &self.config.global.variables,

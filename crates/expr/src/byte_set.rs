@@ -28,6 +28,32 @@ impl ByteSet {
         self.0[usize::from(first)..=usize::from(last)].fill(true);
     }
 
+    /// Whether the byte is in the set.
+    pub(crate) fn contains(&self, byte: u8) -> bool {
+        self.0[usize::from(byte)]
+    }
+
+    /// The byte, in a set of one.
+    pub(crate) fn single(&self) -> Option<u8> {
+        self.only(true)
+    }
+
+    /// The byte that is not in the set, if there is but one.
+    pub(crate) fn all_but_one(&self) -> Option<u8> {
+        self.only(false)
+    }
+
+    /// Whether every byte is in the set.
+    pub(crate) fn is_all(&self) -> bool {
+        self.0.iter().all(|is_in| *is_in)
+    }
+
+    fn only(&self, wanted: bool) -> Option<u8> {
+        let mut found = (0..=u8::MAX).filter(|byte| self.contains(*byte) == wanted);
+        let first = found.next()?;
+        found.next().is_none().then_some(first)
+    }
+
     /// Writes the set as a class.
     pub(crate) fn write(&self, negated: bool, out: &mut String) {
         // Not every engine takes a class of nothing.

@@ -4,6 +4,7 @@
 //! bytes, and the flags `m`, `s`, `x` and `U` are worked into the text. What has no equivalent is
 //! refused by name.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::byte_set::ByteSet;
@@ -13,7 +14,7 @@ use crate::pcre_escape::{escaped_byte, octal, push_byte};
 use crate::pcre_property;
 
 /// Stands in the written text for the end of the subject, or before a newline that ends it.
-const END: char = '\u{1}';
+pub(crate) const END: char = '\u{1}';
 /// Groups within groups, at most.
 const DEPTH_MAX: usize = 128;
 
@@ -78,9 +79,9 @@ impl Pcre {
         self.text.replace(END, "\\z")
     }
 
-    /// The text for any subject and a backtracking engine.
-    pub(crate) fn exact(&self) -> String {
-        self.text.replace(END, "(?=\\x0A?\\z)")
+    /// The text for any subject, in which [`END`] stands for itself.
+    pub(crate) fn marked(&self) -> &str {
+        &self.text
     }
 
     /// A text for a linear engine that matches whatever the expression does, and maybe more.
@@ -110,6 +111,7 @@ struct Reader<'s> {
     groups: usize,
     groups_known: usize,
     has_references: bool,
+    names: HashSet<String>,
     backtracks: bool,
     /// Whether what was written last can be repeated.
     repeatable: bool,
@@ -155,6 +157,7 @@ impl<'s> Reader<'s> {
             groups: 0,
             groups_known,
             has_references: false,
+            names: HashSet::new(),
             backtracks: false,
             repeatable: false,
         }
@@ -177,6 +180,8 @@ impl<'s> Reader<'s> {
             self.at += 1;
             match byte {
                 b'\\' => self.escape()?,
+                b'[' if self.take("[:<:]]") => self.place("(?:\\b{start})"),
+                b'[' if self.take("[:>:]]") => self.place("(?:\\b{end})"),
                 b'[' => {
                     let (negated, set) = class(self.bytes, &mut self.at, self.flags.fold)?;
                     self.set(&set, negated);
@@ -195,12 +200,12 @@ impl<'s> Reader<'s> {
                 } else {
                     "[^\\x0A]"
                 }),
-                b'^' => self.item(if self.flags.lines {
+                b'^' => self.place(if self.flags.lines {
                     "(?m:^)"
                 } else {
                     "(?:\\A)"
                 }),
-                b'$' if self.flags.lines => self.item("(?m:$)"),
+                b'$' if self.flags.lines => self.place("(?m:$)"),
                 b'$' => self.end(),
                 b'*' | b'+' | b'?' => self.repeat(&char::from(byte).to_string())?,
                 b'{' => match self.count() {
@@ -232,8 +237,14 @@ impl<'s> Reader<'s> {
         self.repeatable = true;
     }
 
+    /// A place, which cannot be repeated.
+    fn place(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.repeatable = false;
+    }
+
     fn end(&mut self) {
-        self.item("(?:\u{1})");
+        self.place("(?:\u{1})");
     }
 
     fn set(&mut self, set: &ByteSet, negated: bool) {
@@ -312,6 +323,12 @@ impl<'s> Reader<'s> {
         for (begin, end) in [("P<", b'>'), ("<", b'>'), ("'", b'\'')] {
             if self.take(begin) {
                 let name = self.name(end)?;
+                if name.starts_with(|first: char| first.is_ascii_digit()) {
+                    return Err("subpattern name must start with a non-digit".to_owned());
+                }
+                if !self.names.insert(name.clone()) {
+                    return Err("two named subpatterns have the same name".to_owned());
+                }
                 self.groups += 1;
                 let _ = write!(self.out, "(?P<{name}>");
                 self.open.push(before);
@@ -352,7 +369,7 @@ impl<'s> Reader<'s> {
     fn verb(&mut self) -> Read {
         if self.take("FAIL)") || self.take("F)") {
             self.backtracks = true;
-            self.item("(?!)");
+            self.place("(?!)");
             return Ok(());
         }
         let rest = &self.bytes[self.at..];
@@ -464,10 +481,10 @@ impl<'s> Reader<'s> {
         };
         self.at += 1;
         match byte {
-            b'b' => self.item("(?:\\b)"),
-            b'B' => self.item("(?:\\B)"),
-            b'A' => self.item("(?:\\A)"),
-            b'z' => self.item("(?:\\z)"),
+            b'b' => self.place("(?:\\b)"),
+            b'B' => self.place("(?:\\B)"),
+            b'A' => self.place("(?:\\A)"),
+            b'z' => self.place("(?:\\z)"),
             b'Z' => self.end(),
             b'G' | b'K' => {
                 self.backtracks = true;

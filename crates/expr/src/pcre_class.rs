@@ -30,6 +30,8 @@ pub(crate) fn class(bytes: &[u8], at: &mut usize, fold: bool) -> Result<(bool, B
     // The byte that a hyphen could make a range of.
     let mut last: Option<u8> = None;
     let mut is_range = false;
+    // A hyphen behind a set makes no range of it.
+    let mut after_set = false;
     loop {
         let Some(&byte) = bytes.get(*at) else {
             return Err("missing terminating ] for character class".to_owned());
@@ -49,6 +51,9 @@ pub(crate) fn class(bytes: &[u8], at: &mut usize, fold: bool) -> Result<(bool, B
                 *at += 1;
                 break;
             }
+            b'-' if !quoted && after_set && bytes.get(*at + 1) != Some(&b']') => {
+                return Err("invalid range in character class".to_owned());
+            }
             b'-' if !quoted && last.is_some() && !is_range => {
                 is_range = true;
                 *at += 1;
@@ -60,6 +65,7 @@ pub(crate) fn class(bytes: &[u8], at: &mut usize, fold: bool) -> Result<(bool, B
             }
             _ => member(bytes, at, fold)?,
         };
+        after_set = matches!(member, Member::Set(..));
         match (member, last) {
             (Member::Byte(byte), Some(first)) if is_range => {
                 if byte < first {
@@ -72,11 +78,11 @@ pub(crate) fn class(bytes: &[u8], at: &mut usize, fold: bool) -> Result<(bool, B
                 set.add_range(byte, byte);
                 last = Some(byte);
             }
+            (Member::Set(..), _) if is_range => {
+                return Err("invalid range in character class".to_owned());
+            }
             (Member::Set(more, negated), _) => {
                 set.add(&more, negated);
-                if is_range {
-                    set.add_range(b'-', b'-');
-                }
                 last = None;
             }
         }
@@ -96,6 +102,9 @@ enum Member {
 fn member(bytes: &[u8], at: &mut usize, fold: bool) -> Result<Member, String> {
     let rest = &bytes[*at..];
     match rest {
+        [b'[', b':', b'<' | b'>', b':', b']', ..] => {
+            return Err("unknown POSIX class name".to_owned());
+        }
         [b'[', b':', inside @ ..] => {
             if let Some((name, negated, length)) = posix_name(inside) {
                 *at += length + 2;

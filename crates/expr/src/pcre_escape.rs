@@ -36,6 +36,9 @@ pub(crate) fn escaped_byte(bytes: &[u8], at: &mut usize) -> Result<u8, String> {
                     .get(at)
                     .and_then(|byte| char::from(*byte).to_digit(16))
             };
+            if hex(*at).is_none() {
+                return Err("\\x is not followed by hexadecimal digits".to_owned());
+            }
             let mut value = 0;
             for _ in 0..2 {
                 let Some(digit) = hex(*at) else { break };

@@ -1,23 +1,23 @@
 //! Regular expressions in the dialect of configuration files (PCRE).
 //!
 //! Most patterns run on a linear-time engine. Look-around and back-references, which it lacks,
-//! fall to a backtracking engine with a bounded number of steps; a pattern that exceeds them
-//! does not match.
+//! are left to [`backtrack`](crate::backtrack), with a number of steps for each search; one that
+//! does not suffice is counted, and the pattern does not match, as beyond PCRE2's limits.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use regex_syntax::hir::{HirKind, Look};
 
+use crate::backtrack::Program;
 use crate::error::ExpressionError;
 use crate::pcre::Pcre;
+use crate::search_limit::SearchLimit;
 
-/// Times a backtracking pattern may turn back on one subject: PCRE2's match limit.
-const BACKTRACK_STEPS_MAX: usize = 10_000_000;
 /// Bytes one compiled pattern may take.
 const COMPILED_BYTES_MAX: usize = 16 << 20;
 /// Sub-expressions whose positions are reported (PCRE's `\0` to `\9`).
-const GROUPS_MAX: usize = 10;
+pub(crate) const GROUPS_MAX: usize = 10;
 
 /// A compiled regular expression; equal when source and flags are.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub struct Regex {
 
 enum RegexEngine {
     Linear(Box<Linear>),
-    Backtracking(Box<fancy_regex::Regex>),
+    Backtracking(Box<Program>),
 }
 
 struct Linear {
@@ -39,7 +39,7 @@ struct Linear {
     /// Memory for the positions of one match, so that a match allocates nothing.
     spare: Mutex<Option<regex::bytes::CaptureLocations>>,
     /// For subjects that end in a newline, where `$` has two places to match; made for the first.
-    before_newline: Option<OnceLock<Option<fancy_regex::Regex>>>,
+    before_newline: Option<OnceLock<Option<Program>>>,
 }
 
 /// Positions of the groups of one match: where the whole and each of the first nine groups
@@ -58,7 +58,8 @@ impl Regex {
             ExpressionError::new(message, 0..source.len())
         };
         let engine = if pcre.backtracks() {
-            RegexEngine::Backtracking(Box::new(backtracking(&pcre, fold).map_err(invalid)?))
+            let program = Program::compile(pcre.marked(), fold).map_err(invalid)?;
+            RegexEngine::Backtracking(Box::new(program))
         } else {
             let text = pcre.without_newline();
             let regex = linear(&text, fold).map_err(invalid)?;
@@ -88,24 +89,24 @@ impl Regex {
 
     /// Whether the pattern is found in `subject`.
     pub fn is_match(&self, subject: &[u8]) -> bool {
-        match self.backtracking_for(subject) {
-            Some(regex) => regex.is_match(subject).unwrap_or(false),
-            None => match &*self.engine {
-                RegexEngine::Linear(linear) => linear.is_match(subject),
-                RegexEngine::Backtracking(regex) => regex.is_match(subject).unwrap_or(false),
-            },
+        match (&*self.engine, self.backtracking_for(subject)) {
+            (RegexEngine::Linear(linear), None) => linear.is_match(subject),
+            _ => self.groups(subject, 0).is_some(),
         }
     }
 
     /// The first match from byte `at` on, with its groups.
     pub fn groups(&self, subject: &[u8], at: usize) -> Option<Groups> {
-        if let Some(regex) = self.backtracking_for(subject) {
-            return backtracked_groups(regex, subject, at);
-        }
-        match &*self.engine {
-            RegexEngine::Linear(linear) => linear.groups(subject, at),
-            RegexEngine::Backtracking(regex) => backtracked_groups(regex, subject, at),
-        }
+        let program = match (self.backtracking_for(subject), &*self.engine) {
+            (None, RegexEngine::Linear(linear)) => return linear.groups(subject, at),
+            (Some(program), _) => program,
+            (None, RegexEngine::Backtracking(program)) => program,
+        };
+        let found = program.search(subject, at, SearchLimit::steps_max());
+        found.unwrap_or_else(|_| {
+            SearchLimit::count_exhausted(&self.source);
+            None
+        })
     }
 
     /// Where in `subject` the expression matches first: from, and up to.
@@ -116,8 +117,8 @@ impl Regex {
         }
     }
 
-    /// The backtracking engine, where `subject` ends in a newline that `$` may match before.
-    fn backtracking_for(&self, subject: &[u8]) -> Option<&fancy_regex::Regex> {
+    /// The program to search for, where `subject` ends in a newline that `$` may match before.
+    fn backtracking_for(&self, subject: &[u8]) -> Option<&Program> {
         if subject.last() != Some(&b'\n') {
             return None;
         }
@@ -126,19 +127,10 @@ impl Regex {
         };
         let made = linear.before_newline.as_ref()?.get_or_init(|| {
             let pcre = Pcre::read(&self.source, self.fold).ok()?;
-            backtracking(&pcre, self.fold).ok()
+            Program::compile(pcre.marked(), self.fold).ok()
         });
         made.as_ref()
     }
-}
-
-fn backtracked_groups(regex: &fancy_regex::Regex, subject: &[u8], at: usize) -> Option<Groups> {
-    let mut groups = Groups::default();
-    let captures = regex.captures_from_pos(subject, at).ok()??;
-    for (slot, group) in groups.iter_mut().zip(captures.iter()) {
-        *slot = group.map(|group| (group.start(), group.end()));
-    }
-    Some(groups)
 }
 
 impl Linear {
@@ -210,16 +202,6 @@ fn linear(text: &str, fold: bool) -> Result<regex::bytes::Regex, String> {
         .case_insensitive(fold)
         .unicode(false)
         .size_limit(COMPILED_BYTES_MAX)
-        .build()
-        .map_err(|error| error.to_string())
-}
-
-fn backtracking(pcre: &Pcre, fold: bool) -> Result<fancy_regex::Regex, String> {
-    fancy_regex::RegexBuilder::new(&pcre.exact())
-        .case_insensitive(fold)
-        .bytes_mode(fancy_regex::BytesMode::Ascii)
-        .backtrack_limit(BACKTRACK_STEPS_MAX)
-        .delegate_size_limit(COMPILED_BYTES_MAX)
         .build()
         .map_err(|error| error.to_string())
 }

@@ -9,7 +9,9 @@
 mod oracle {
     pub(crate) mod accepted;
     pub(crate) mod cases;
+    pub(crate) mod constructs;
     pub(crate) mod converters;
+    pub(crate) mod matches;
     pub(crate) mod world;
 }
 
@@ -17,8 +19,8 @@ mod oracle {
 mod installed;
 
 use ballast_expr::{AclSet, Condition, Expr, Linker, LogFormat, Scratch, Store, Usage, eval};
-use oracle::world::{Haproxy, World, quoted};
-use oracle::{accepted, cases};
+use oracle::world::{Ask, Haproxy, World, quoted};
+use oracle::{accepted, cases, matches};
 
 fn linked_files(path: &str) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| error.to_string())
@@ -174,6 +176,147 @@ fn conditions_hold_where_haproxy_holds_them() {
         }
     }
     eprintln!("{} conditions compared", cases.len());
+    assert!(
+        differing.is_empty(),
+        "{} differ:\n{}",
+        differing.len(),
+        differing.join("\n")
+    );
+}
+
+/// A subject's request, and what HAProxy says of it: the numbers of the conditions that hold, and
+/// what each map gives.
+fn ask_matches(haproxy: &Haproxy, subject: &str) -> (Vec<usize>, Vec<String>, World) {
+    let ask = Ask {
+        method: "GET",
+        target: "/".to_owned(),
+        fields: vec![("X-S".to_owned(), matches::escaped(subject))],
+    };
+    let (body, world) = haproxy.ask(&ask, 0);
+    let mut parts = body.split('|');
+    let holding = parts.next().unwrap().split_whitespace();
+    let holding = holding.map(|number| number.parse().expect(&body)).collect();
+    (holding, parts.map(str::to_owned).collect(), world)
+}
+
+/// Adds to a file of patterns, to ours and to HAProxy's.
+fn add_entry(haproxy: &Haproxy, store: &Store, path: &str, key: &str, value: Option<&str>) {
+    let kind = value.map_or("acl", |_| "map");
+    let line = format!("add {kind} {path} {key} {}", value.unwrap_or(""));
+    let said = haproxy.command(&line);
+    assert_eq!(said.trim(), "", "{line}");
+    let added = store.by_name(path).unwrap().add(None, [(key, value)]);
+    assert!(added.is_ok(), "{line}: {added:?}");
+}
+
+/// The conditions of all patterns and files, and what they are asked with.
+fn match_rules(conditions: &[Vec<String>], given: &[String]) -> Vec<String> {
+    let mut rules: Vec<String> = conditions
+        .iter()
+        .enumerate()
+        .map(|(number, words)| {
+            let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+            let set = format!("http-request set-var-fmt(txn.r) \"%[var(txn.r)]{number} \"");
+            format!("  {set} if {{ {} }}", words.join(" "))
+        })
+        .collect();
+    rules.extend(given.iter().map(|format| {
+        let format = quoted(&format!("%[var(txn.m)]{format}"));
+        format!("  http-request set-var-fmt(txn.m) {format}")
+    }));
+    let answer = "http-request return status 200 content-type text/plain lf-string";
+    rules.push(format!("  {answer} \"%[var(txn.r)]%[var(txn.m)]\""));
+    rules
+}
+
+#[test]
+fn patterns_match_where_haproxy_matches_them() {
+    if installed::haproxy().is_none() || installed::version() < (3, 2) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut draw = matches::Draw::new(22);
+    let files = matches::pattern_files(dir.path(), &mut draw);
+    let maps = matches::map_files(dir.path(), &mut draw);
+    let mut conditions = matches::single_patterns();
+    conditions.extend(files.iter().flat_map(matches::PatternFile::conditions));
+    let converters = maps.iter().map(|map| &map.converter);
+    let given: Vec<String> = converters
+        .map(|converter| format!("|%[{},{converter}]", matches::SUBJECT))
+        .collect();
+    let (haproxy, refused) = Haproxy::start(dir.path(), &match_rules(&conditions, &given));
+
+    let store = Store::new();
+    let acls = AclSet::new();
+    let mut read = linked_files;
+    let mut linker = Linker {
+        store: &store,
+        files: &mut read,
+        acls: &acls,
+    };
+    let mut differing = Vec::new();
+    let mut parsed = Vec::new();
+    for (number, words) in conditions.iter().enumerate() {
+        let words = ["if", "{"]
+            .into_iter()
+            .chain(words.iter().map(String::as_str))
+            .chain(["}"]);
+        let words: Vec<&str> = words.collect();
+        let condition = Condition::parse(&words, &acls).and_then(|mut condition| {
+            condition.link(&mut linker)?;
+            Ok(condition)
+        });
+        match (condition, refused.contains(&number)) {
+            (Ok(condition), false) => parsed.push((number, condition)),
+            (Err(_), true) => {}
+            (ours, _) => differing.push(format!("{words:?}: taken here: {}", ours.is_ok())),
+        }
+    }
+    let mut formats = Vec::new();
+    for (at, text) in given.iter().enumerate() {
+        let mut format = LogFormat::parse(text, Usage::Text).unwrap();
+        let linked = format.link(&mut linker);
+        match (linked, refused.contains(&(conditions.len() + at))) {
+            (Ok(()), false) => formats.push((text, format)),
+            (ours, theirs) => panic!("{text}: ballast {ours:?}, haproxy refuses it: {theirs}"),
+        }
+    }
+    let mut scratch = Scratch::new();
+    let mut compared = 0;
+    for when in ["as read", "added to"] {
+        for subject in matches::subjects(&mut draw, 60) {
+            let (holding, values, world) = ask_matches(&haproxy, &subject);
+            assert_eq!(values.len(), formats.len(), "{subject:?}");
+            compared += parsed.len() + formats.len();
+            for (number, condition) in &parsed {
+                let ours = condition.holds(&world, &mut scratch);
+                if ours != holding.contains(number) {
+                    let words = conditions[*number].join(" ");
+                    differing.push(format!("{words} on {subject:?}, {when}: ballast {ours}"));
+                }
+            }
+            for ((asked, format), theirs) in formats.iter().zip(&values) {
+                let mut out = Vec::new();
+                format.render(&world, &mut scratch, &mut out);
+                let ours = String::from_utf8_lossy(&out[1..]);
+                if ours != *theirs {
+                    let both = format!("haproxy {theirs:?}, ballast {ours:?}");
+                    differing.push(format!("{asked} on {subject:?}, {when}: {both}"));
+                }
+            }
+        }
+        for file in &files {
+            file.added
+                .iter()
+                .for_each(|key| add_entry(&haproxy, &store, &file.path, key, None));
+        }
+        for map in &maps {
+            for (key, value) in &map.added {
+                add_entry(&haproxy, &store, &map.path, key, Some(value));
+            }
+        }
+    }
+    eprintln!("{compared} matches compared");
     assert!(
         differing.is_empty(),
         "{} differ:\n{}",

@@ -277,6 +277,9 @@ pub struct Tune {
     pub accept_count_max: Option<i32>,
     /// `tune.pipesize`, in bytes.
     pub pipe_bytes: Option<u32>,
+    /// `tune.regex.max-steps`: steps of one search for an expression that has to turn back; `None`
+    /// leaves it to the search.
+    pub regex_steps_max: Option<u64>,
     /// `tune.rcvbuf.client`, in bytes.
     pub receive_buffer_client: Option<u32>,
     /// `tune.rcvbuf.server`, in bytes.
@@ -300,6 +303,7 @@ impl Default for Tune {
             variables: VariableLimits::default(),
             accept_count_max: None,
             pipe_bytes: None,
+            regex_steps_max: None,
             receive_buffer_client: None,
             receive_buffer_server: None,
             send_buffer_client: None,

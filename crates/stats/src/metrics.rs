@@ -219,6 +219,7 @@ fn in_the_unit_of(format: ValueFormat, help: &str) -> Cow<'_, str> {
 
 const DURATIONS: &str = "ballast_backend_request_duration_seconds";
 const KEY_QUEUE_FULL: &str = "ballast_process_ssl_key_queue_full_total";
+const REGEX_EXHAUSTED: &str = "ballast_process_regex_exhausted_total";
 
 fn process(host: &dyn StatsHost, query: &MetricsQuery, writer: &mut Writer, into: &mut Vec<u8>) {
     let view = InfoView::of(host, ProcessLoad::default());
@@ -251,10 +252,23 @@ fn process(host: &dyn StatsHost, query: &MetricsQuery, writer: &mut Writer, into
             value => writer.sample(&labels, amount(&value), into),
         }
     }
-    if query.wants(KEY_QUEUE_FULL) {
-        let help = "Handshakes that waited because the queue of tune.ssl.key-threads was full";
-        writer.family(KEY_QUEUE_FULL, help, FamilyKind::Counter, into);
-        writer.sample(&[], Amount::Unsigned(view.tls.key_queue_full_total), into);
+    let own: [(&str, &str, u64); 2] = [
+        (
+            REGEX_EXHAUSTED,
+            "Searches that ended at tune.regex.max-steps: their regular expressions did not match",
+            view.exhausted_searches,
+        ),
+        (
+            KEY_QUEUE_FULL,
+            "Handshakes that waited because the queue of tune.ssl.key-threads was full",
+            view.tls.key_queue_full_total,
+        ),
+    ];
+    for (name, help, value) in own {
+        if query.wants(name) {
+            writer.family(name, help, FamilyKind::Counter, into);
+            writer.sample(&[], Amount::Unsigned(value), into);
+        }
     }
 }
 

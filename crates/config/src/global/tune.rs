@@ -193,6 +193,18 @@ pub(super) const ROWS: &[R] = &[
     )
     .examples("tune.rcvbuf.server 65536", "tune.rcvbuf.server x"),
     R::new(
+        "tune.regex.max-steps",
+        Sections::GLOBAL,
+        "<number>",
+        "Ballast's own: steps of one search for a regular expression that has to turn back",
+        |global, args, _| {
+            let number = args.number("a number of steps", 1000..=i64::from(u32::MAX))?;
+            global.tune.regex_steps_max = u64::try_from(number).ok();
+            args.end()
+        },
+    )
+    .examples("tune.regex.max-steps 1000000", "tune.regex.max-steps 0"),
+    R::new(
         "tune.sndbuf.client",
         Sections::GLOBAL,
         "<size>",

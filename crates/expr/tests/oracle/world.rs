@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -235,6 +236,8 @@ impl ServerFacts for Named {
 pub(crate) struct Haproxy {
     child: Child,
     port: u16,
+    /// Where commands are given.
+    socket: PathBuf,
 }
 
 impl Drop for Haproxy {
@@ -242,6 +245,10 @@ impl Drop for Haproxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn socket(dir: &Path) -> PathBuf {
+    dir.join("commands.sock")
 }
 
 fn free_port() -> u16 {
@@ -269,9 +276,10 @@ impl Haproxy {
     pub(crate) fn start(dir: &Path, rules: &[String]) -> (Haproxy, Vec<usize>) {
         let port = free_port();
         let head = format!(
-            "global\n  log 127.0.0.1:9 local0\n  tune.bufsize 65536\n  nbthread 1\ndefaults\n  \
-             mode http\n  timeout client 9s\n  timeout server 9s\n  timeout connect 9s\n\
-             {BACKEND}frontend fe\n  id 3\n  bind 127.0.0.1:{port}\n{VARIABLES}"
+            "global\n  log 127.0.0.1:9 local0\n  tune.bufsize 65536\n  nbthread 1\n  stats socket \
+             {} level admin\ndefaults\n  mode http\n  timeout client 9s\n  timeout server 9s\n  timeout connect 9s\n\
+             {BACKEND}frontend fe\n  id 3\n  bind 127.0.0.1:{port}\n{VARIABLES}",
+            socket(dir).display()
         );
         let (rules, refused) = prune(dir, &head, rules);
         (
@@ -306,7 +314,21 @@ impl Haproxy {
             assert!(Instant::now() < deadline, "haproxy does not listen");
             std::thread::sleep(Duration::from_millis(10));
         }
-        Haproxy { child, port }
+        let socket = socket(dir);
+        Haproxy {
+            child,
+            port,
+            socket,
+        }
+    }
+
+    /// What it answers to a command.
+    pub(crate) fn command(&self, line: &str) -> String {
+        let mut stream = UnixStream::connect(&self.socket).unwrap();
+        stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
     }
 
     /// Sends a request; gives the body of the answer and the facts of the request.
