@@ -22,7 +22,11 @@ pub(crate) async fn finish(
     let is_stale = matches!(flow, Flow::Break(Exit::StaleConnection));
     let next = match flow {
         Flow::Continue(next) => next,
-        Flow::Break(exit) => answer_exit(context, client, exchange, exit).await,
+        Flow::Break(exit) => {
+            let next = answer_exit(context, client, exchange, exit).await;
+            count_bytes_of_listen(context, exchange);
+            next
+        }
     };
     if !is_stale {
         access_log::count_status(context, exchange);
@@ -47,6 +51,24 @@ fn count_bytes(context: &Context<'_>, exchange: &Exchange) {
         counters.bytes_in.add(received);
         counters.bytes_out.add(sent);
     });
+}
+
+/// Counts the bytes of an exchange that the front half of a `listen` has answered at its other half, too:
+/// in HAProxy they are one.
+fn count_bytes_of_listen(context: &Context<'_>, exchange: &Exchange) {
+    if exchange.backend.is_some() || !exchange.has_request {
+        return;
+    }
+    let backends = &context.running.generation.backends;
+    let other_half = context.frontend.default_backend;
+    let other_half = other_half
+        .and_then(|index| backends.get(index))
+        .filter(|backend| backend.model.common.name == context.frontend.model.common.name);
+    if let Some(backend) = other_half {
+        let counters = backend.state.counters.of(context.local.worker);
+        counters.bytes_in.add(exchange.tally.bytes_in);
+        counters.bytes_out.add(exchange.tally.bytes_out);
+    }
 }
 
 /// Sends the client the answer of an exit.
