@@ -17,7 +17,7 @@ use crate::ciphers::translate_signatures;
 use crate::client_verifier::refusal;
 use crate::options::HandshakeOptions;
 use crate::server_config::{
-    MissingWord, OptionError, alpn, certified_key, fragment_size, list, translate, versions,
+    MissingWord, OptionError, alpn, certified_key, fragment_size, list, translate,
 };
 use crate::verifier::{ChainRules, PeerVerdict};
 use crate::verify_error::IgnoredErrors;
@@ -174,7 +174,7 @@ impl ServerTlsSettings {
             schemes: translated.schemes,
         };
         let builder = ClientConfig::builder_with_details(Arc::new(crypto), Arc::clone(&parts.time))
-            .with_protocol_versions(&versions(options)?)
+            .with_protocol_versions(&translated.versions)
             .map_err(library)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));

@@ -14,6 +14,7 @@ use rustls::{
 };
 
 use crate::authorities::TrustedAuthorities;
+use crate::hidden_name;
 use crate::options::VerifyMode;
 use crate::tickets::ResumptionContext;
 use crate::verifier::{ChainRules, PeerVerdict};
@@ -136,6 +137,8 @@ fn context(
 #[derive(Debug)]
 pub struct ClientVerification {
     verifier: Arc<ClientVerifier>,
+    /// The name in the client's hello is hidden from rustls ([`hidden_name`](crate::hidden_name)).
+    hides_name: bool,
     verdict: OnceLock<PeerVerdict>,
     /// When this handshake's chain was judged, seconds since 1970: unset for a resumed session,
     /// which shows no chain.
@@ -143,9 +146,10 @@ pub struct ClientVerification {
 }
 
 impl ClientVerification {
-    pub(crate) fn new(verifier: Arc<ClientVerifier>) -> Arc<Self> {
+    pub(crate) fn new(verifier: Arc<ClientVerifier>, hides_name: bool) -> Arc<Self> {
         Arc::new(Self {
             verifier,
+            hides_name,
             verdict: OnceLock::new(),
             verified_at: OnceLock::new(),
         })
@@ -246,7 +250,12 @@ impl ClientCertVerifier for ClientVerification {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_handshake(message, cert, dss, &self.verifier.algorithms, false)
+        // TLS 1.2 signs all messages that came before.
+        let message = match self.hides_name {
+            true => hidden_name::restore(message),
+            false => message.into(),
+        };
+        verify_handshake(&message, cert, dss, &self.verifier.algorithms, false)
     }
 
     fn verify_tls13_signature(

@@ -26,6 +26,7 @@ pub mod details;
 pub mod files;
 pub mod handed_over;
 pub mod hello;
+pub mod hidden_name;
 pub mod names;
 pub mod ocsp;
 pub mod ocsp_details;

@@ -31,6 +31,7 @@ use crate::ciphers::{
 };
 use crate::client_verifier::{ClientVerification, ClientVerifier};
 use crate::hello::{ClientHello, is_grease};
+use crate::hidden_name;
 use crate::options::{HandshakeOptions, TlsVersion};
 use crate::tickets::{BoundSessions, ResumptionContext, SessionAge, TicketKeys, Ticketer};
 
@@ -152,6 +153,8 @@ pub struct HandshakeTlsSettings {
     pub config: Arc<ServerConfig>,
     /// What will be found of the client's certificate, where one is asked for.
     pub verification: Option<Arc<ClientVerification>>,
+    /// rustls must read the client's hellos through [`hide_server_name`](hidden_name::hide_server_name).
+    pub hides_name: bool,
 }
 
 impl HandshakeTlsSettings {
@@ -173,7 +176,7 @@ impl BindTlsSettings {
     pub fn new(options: &HandshakeOptions, parts: &BindParts) -> Result<Self, OptionError> {
         let translated = translate(options)?;
         let recipe = ConfigRecipe {
-            versions: versions(options)?,
+            versions: translated.versions,
             alpn: alpn(options),
             allows_early_data: options.allow_early_data,
             options: options.clone(),
@@ -189,7 +192,7 @@ impl BindTlsSettings {
         let mut chacha_first = translated.suites.clone();
         chacha_first.sort_by_key(|suite| !is_chacha20(u16::from(suite.suite())));
         let has_other_order = !parts.prefer_client_ciphers && chacha_first != translated.suites;
-        let config = |suites| recipe.config(provider(suites), recipe.verification());
+        let config = |suites| recipe.config(provider(suites), recipe.verification(false));
         Ok(Self {
             chacha_config: has_other_order.then(|| config(chacha_first)).transpose()?,
             config: config(translated.suites.clone())?,
@@ -235,11 +238,7 @@ impl BindTlsSettings {
     /// The cipher suites of the versions that are served, by their numbers.
     pub fn suites(&self) -> impl Iterator<Item = u16> {
         let suites = self.config.crypto_provider().cipher_suites.iter();
-        let served = |suite: &&SupportedCipherSuite| {
-            let mut versions = self.recipe.versions.iter();
-            versions.any(|version| version.version == suite.version().version)
-        };
-        suites.filter(served).map(|suite| suite.suite().into())
+        suites.map(|suite| suite.suite().into())
     }
 
     /// The keys of tickets; `None` for `no-tls-tickets`.
@@ -266,15 +265,19 @@ impl BindTlsSettings {
             Some(config) if first.is_some_and(is_chacha20) => config,
             _ => &self.config,
         };
-        let verification = self.recipe.verification();
-        let verified = verification.as_ref().and_then(|verification| {
-            // rustls takes a verifier when a configuration is built, and only then.
-            let provider = Arc::clone(base.crypto_provider());
-            let verification = Some(Arc::clone(verification));
-            self.recipe.config(provider, verification).ok()
+        let hides_name = hello.server_name().is_some_and(hidden_name::is_hidden);
+        let verification = self.recipe.verification(hides_name);
+        // rustls takes a verifier and suites when a configuration is built, and only then.
+        let built = (hides_name || verification.is_some()).then(|| {
+            let mut provider = Arc::clone(base.crypto_provider());
+            if hides_name {
+                let provider = Arc::make_mut(&mut provider);
+                provider.cipher_suites = hidden_name::restoring(&provider.cipher_suites);
+            }
+            self.recipe.config(provider, verification.clone()).ok()
         });
         // The base verifies too: it only keeps no verdict for this handshake.
-        let mut config = verified.unwrap_or_else(|| base.clone());
+        let mut config = built.flatten().unwrap_or_else(|| base.clone());
         // As in HAProxy a client gets no protocol when none is common. rustls would send an alert.
         let is_common = |offered: &[u8]| config.alpn_protocols.iter().any(|one| one == offered);
         if !hello.alpn().any(is_common) {
@@ -292,6 +295,7 @@ impl BindTlsSettings {
         HandshakeTlsSettings {
             config: Arc::new(config),
             verification,
+            hides_name,
         }
     }
 }
@@ -308,9 +312,9 @@ struct ConfigRecipe {
 
 impl ConfigRecipe {
     /// The verification of another handshake, where client certificates are judged.
-    fn verification(&self) -> Option<Arc<ClientVerification>> {
+    fn verification(&self, hides_name: bool) -> Option<Arc<ClientVerification>> {
         let verifier = self.parts.verifier.as_ref()?;
-        Some(ClientVerification::new(Arc::clone(verifier)))
+        Some(ClientVerification::new(Arc::clone(verifier), hides_name))
     }
 
     /// Seconds since 1970.
@@ -374,6 +378,8 @@ pub(crate) fn alpn(options: &HandshakeOptions) -> Vec<Vec<u8>> {
 
 /// The lists of a set of options.
 pub(crate) struct TranslatedOptions {
+    pub(crate) versions: Vec<&'static SupportedProtocolVersion>,
+    /// Those of these versions: rustls lists in its hello whatever it is given.
     pub(crate) suites: Vec<SupportedCipherSuite>,
     pub(crate) groups: Vec<&'static dyn SupportedKxGroup>,
     pub(crate) schemes: Option<Vec<SignatureScheme>>,
@@ -403,7 +409,10 @@ pub(crate) fn translate(options: &HandshakeOptions) -> Result<TranslatedOptions,
     )?;
     let mut all = suites.unwrap_or_else(default_ciphersuites);
     all.extend(ciphers.unwrap_or_else(default_ciphers));
+    let versions = versions(options)?;
+    all.retain(|suite| versions.contains(&suite.version()));
     Ok(TranslatedOptions {
+        versions,
         suites: all,
         groups: curves.or(ecdhe).unwrap_or_else(default_groups),
         schemes,
@@ -434,7 +443,7 @@ pub(crate) fn list<T>(
     Ok(Some(translation.found))
 }
 
-pub(crate) fn versions(
+fn versions(
     options: &HandshakeOptions,
 ) -> Result<Vec<&'static SupportedProtocolVersion>, OptionError> {
     let max = options.version_max.unwrap_or(TlsVersion::Tls13);

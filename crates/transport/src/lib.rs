@@ -17,5 +17,7 @@ mod transport;
 
 pub use carrier::Carrier;
 pub use pending::PendingHandshake;
-pub use tls::{Handshake, HandshakeFailure, HelloRandoms, SecretKeeper, SessionSecrets, TlsFacts};
+pub use tls::{
+    Handshake, HandshakeFailure, HelloFilter, HelloRandoms, SecretKeeper, SessionSecrets, TlsFacts,
+};
 pub use transport::Transport;

@@ -30,7 +30,7 @@ use crate::Carrier;
 use role::{Role, Step};
 use scratch::{KEPT_BYTES_MAX, PLAINTEXT_BYTES_MAX, Scratch};
 
-pub use handshake::{Handshake, HandshakeFailure, TlsFacts};
+pub use handshake::{Handshake, HandshakeFailure, HelloFilter, TlsFacts};
 pub use hellos::HelloRandoms;
 pub use secrets::{SecretKeeper, SessionSecrets};
 

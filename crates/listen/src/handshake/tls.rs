@@ -9,6 +9,7 @@ use ballast_tls::context::BindContext;
 use ballast_tls::hello::{
     BrokenHello, ClientHello, HELLO_RAW_BYTES_MAX, HelloOutcome, parse_client_hello,
 };
+use ballast_tls::hidden_name::hide_server_name;
 use ballast_tls::openssl_error::{
     BAD_EXTENSION, CALLBACK_FAILED, DATA_LENGTH_TOO_LONG, EXCESSIVE_MESSAGE_SIZE, LENGTH_MISMATCH,
     OpensslError, UNEXPECTED_MESSAGE, WRONG_VERSION_NUMBER,
@@ -195,9 +196,17 @@ fn begin(
     key_threads: Option<Arc<ThreadPool>>,
     hello: &mut Vec<u8>,
 ) -> Result<ServerHandshake, Error> {
+    if tls_settings.hides_name {
+        // It is complete.
+        hide_server_name(hello);
+    }
     let server = || {
         let config = Arc::clone(&tls_settings.config);
-        ballast_transport::Handshake::server(keep_secrets(config, keeps_secrets))
+        let server = ballast_transport::Handshake::server(keep_secrets(config, keeps_secrets))?;
+        Ok(match tls_settings.hides_name {
+            true => server.filter_second_hello(hide_server_name),
+            false => server,
+        })
     };
     let Some(key_threads) = key_threads else {
         return server();

@@ -2,7 +2,8 @@ use super::*;
 use crate::authorities::Authorities;
 use crate::certificate::CertificateParts;
 use crate::client_verifier::VerifyRefusal;
-use crate::testing::{Authority, FixedTime, Pem, params, root, signed};
+use crate::hello::{HelloOutcome, parse_client_hello};
+use crate::testing::{Authority, FixedTime, Pem, options, params, root, signed};
 
 fn leaf(pem: &Pem) -> CertificateDer<'static> {
     let parts = CertificateParts::read(pem.certificate.as_bytes()).expect("good");
@@ -129,4 +130,45 @@ fn a_name_that_cannot_be_sent_is_never_left_unverified() {
         assert_eq!(name.to_str(), "0.0.0.0");
     }
     assert!(server_name(Some(b"a\xff.example"), true).is_err());
+}
+
+/// Servers choose their certificate, and end the handshake, by what the hello lists.
+#[test]
+fn a_hello_lists_suites_of_its_versions_only() {
+    for (words, versions) in [
+        ("", [true, true]),
+        ("ssl-max-ver TLSv1.2", [true, false]),
+        (
+            "ssl-max-ver TLSv1.2 ciphers ECDHE-RSA-AES256-GCM-SHA384",
+            [true, false],
+        ),
+        ("ssl-min-ver TLSv1.3", [false, true]),
+        (
+            "ssl-min-ver TLSv1.3 ciphersuites TLS_AES_128_GCM_SHA256",
+            [false, true],
+        ),
+    ] {
+        let parts = ServerLineParts {
+            time: Arc::new(FixedTime),
+            trust: ServerTrust::Any,
+            certificate: None,
+            tickets: true,
+            session_names_max: 0,
+            record_bytes_max: 0,
+        };
+        let settings = ServerTlsSettings::new(&options(words), &parts).expect("good");
+        let name = server_name(None, false).expect("none");
+        let config = Arc::clone(settings.config());
+        let mut client = rustls::ClientConnection::new(config, name).expect("good");
+        let mut raw = Vec::new();
+        client.write_tls(&mut raw).expect("memory");
+        let HelloOutcome::Complete(hello) = parse_client_hello(&raw) else {
+            panic!("rustls writes whole hellos");
+        };
+        // TLS 1.2 has the number for renegotiation (RFC 5746, 3.3) beside its suites.
+        let is_new = |suite: &u16| suite >> 8 == 0x13;
+        let suites: Vec<u16> = hello.ciphers().filter(|suite| *suite != 0x00ff).collect();
+        let found = [!suites.iter().all(is_new), suites.iter().any(is_new)];
+        assert_eq!(found, versions, "{words}: {suites:x?}");
+    }
 }

@@ -31,6 +31,10 @@ pub struct Handshake<R> {
     key_threads: Option<Arc<ThreadPool>>,
 }
 
+/// What is done with a hello of a client before rustls reads it: it is given what was received, and
+/// says false, changing nothing, when the hello is not complete.
+pub type HelloFilter = fn(&mut Vec<u8>) -> bool;
+
 /// What both sides agreed on.
 #[derive(Clone, Debug)]
 pub struct TlsFacts {
@@ -94,6 +98,14 @@ impl Handshake<UnbufferedServerConnection> {
             progress,
             key_threads: None,
         })
+    }
+
+    /// Has the second hello, where the client is asked for one, go through this filter. The first one
+    /// is known before a handshake is begun: it went through already.
+    #[must_use]
+    pub fn filter_second_hello(mut self, filter: HelloFilter) -> Self {
+        self.progress.hello_filter = Some(filter);
+        self
     }
 
     /// Has the key sign on one of these threads: rustls waits for a signature where it asks for it.
@@ -220,6 +232,7 @@ struct Progress<R> {
     has_flight: bool,
     /// The peer has said that it leaves, and rustls does not hear it.
     peer_leaves: bool,
+    hello_filter: Option<HelloFilter>,
 }
 
 impl<R: Role> Progress<R> {
@@ -234,6 +247,7 @@ impl<R: Role> Progress<R> {
             secrets: SessionSecrets::default(),
             has_flight: false,
             peer_leaves: false,
+            hello_filter: None,
         })
     }
 
@@ -241,12 +255,19 @@ impl<R: Role> Progress<R> {
     fn advance(&mut self) -> Result<Step, Error> {
         let kind_before = self.role.common().handshake_kind();
         let unsent = self.out.len();
+        let asked_again = Some(HandshakeKind::FullWithHelloRetryRequest);
+        if let Some(filter) = self.hello_filter
+            && kind_before == asked_again
+            && !self.has_flight
+            && !filter(&mut self.received)
+        {
+            return Ok(Step::Blocked);
+        }
         self.hellos.note(&self.received);
         let step = self.advance_role();
         self.hellos.note(&self.out[unsent..]);
         collect(&mut self.secrets);
         // The first answer may be that the client say hello again.
-        let asked_again = Some(HandshakeKind::FullWithHelloRetryRequest);
         self.has_flight |= match self.role.common().handshake_kind() {
             None => false,
             kind if kind == asked_again => kind_before == kind && self.out.len() > unsent,
