@@ -7,11 +7,14 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{Context, SHA256};
 use rustls::DistinguishedName;
 use rustls::pki_types::CertificateDer;
-use x509_parser::prelude::{CertificateRevocationList, FromDer, ParsedExtension, X509Extension};
+use x509_parser::oid_registry::OID_X509_EXT_DELTA_CRL_INDICATOR;
+use x509_parser::prelude::{
+    CertificateRevocationList, FromDer, ParsedExtension, ReasonCode, X509Extension,
+};
 
 use crate::files::{CertificateFileReader, ContentDigest, FileError};
 use crate::pem::{PemError, read_pem, write_pem};
-use crate::x509::Facts;
+use crate::x509::{Facts, list_places};
 
 /// The files that are read in a directory of authorities.
 const AUTHORITY_FILES: [&str; 4] = [".pem", ".crt", ".cer", ".crl"];
@@ -61,30 +64,80 @@ pub(crate) struct RevocationList {
     /// Serial numbers, in order.
     revoked: Vec<Box<[u8]>>,
     pub(crate) has_unknown_critical: bool,
+    /// It tells changes only, or reasons, or what others issued: OpenSSL passes over such a list.
+    pub(crate) is_partial: bool,
+    scope: ListScope,
+}
+
+/// Which certificates a list is about (RFC 5280, 5.2.5).
+#[derive(Debug, Default)]
+struct ListScope {
+    only_leaves: bool,
+    only_authorities: bool,
+    only_attributes: bool,
+    /// Where the list is found: a certificate that is meant names one of these places.
+    places: Option<Vec<Vec<u8>>>,
 }
 
 impl RevocationList {
     fn read(der: &[u8]) -> Option<Self> {
         let (_, parsed) = CertificateRevocationList::from_der(der).ok()?;
-        let mut revoked: Vec<Box<[u8]>> = parsed
-            .iter_revoked_certificates()
-            .map(|revoked| trim_serial(revoked.raw_serial()).into())
-            .collect();
-        revoked.sort_unstable();
-        // Of critical extensions only the one that narrows a list is known, and not carried out.
-        let has_unknown_critical = parsed
-            .extensions()
-            .iter()
-            .any(|extension| extension.critical);
-        Some(Self {
+        let mut list = Self {
             der: der.into(),
             issuer: parsed.issuer().as_raw().to_vec(),
             authority_key_id: parsed.extensions().iter().find_map(authority_key_id),
             last_update: parsed.last_update().timestamp(),
             next_update: parsed.next_update().map(|time| time.timestamp()),
-            revoked,
-            has_unknown_critical,
-        })
+            revoked: Vec::new(),
+            has_unknown_critical: false,
+            is_partial: false,
+            scope: ListScope::default(),
+        };
+        for extension in parsed.extensions() {
+            match extension.parsed_extension() {
+                ParsedExtension::IssuingDistributionPoint(point) => {
+                    list.is_partial |= point.indirect_crl || point.only_some_reasons.is_some();
+                    list.scope = ListScope {
+                        only_leaves: point.only_contains_user_certs,
+                        only_authorities: point.only_contains_ca_certs,
+                        only_attributes: point.only_contains_attribute_certs,
+                        places: point.distribution_point.as_ref().map(list_places),
+                    };
+                }
+                _ if extension.oid == OID_X509_EXT_DELTA_CRL_INDICATOR => list.is_partial = true,
+                // OpenSSL carries out these two, critical or not.
+                ParsedExtension::AuthorityKeyIdentifier(_) | ParsedExtension::CRLNumber(_) => {}
+                _ => list.has_unknown_critical |= extension.critical,
+            }
+        }
+        for entry in parsed.iter_revoked_certificates() {
+            let mut extensions = entry.extensions().iter();
+            list.has_unknown_critical |= extensions.any(|extension| extension.critical);
+            // One that is taken off a list that holds it back.
+            let is_back = entry
+                .reason_code()
+                .is_some_and(|(_, reason)| reason == ReasonCode::RemoveFromCRL);
+            if !is_back {
+                list.revoked.push(trim_serial(entry.raw_serial()).into());
+            }
+        }
+        list.revoked.sort_unstable();
+        Some(list)
+    }
+
+    /// True when it is about this certificate.
+    pub(crate) fn is_about(&self, facts: &Facts) -> bool {
+        let scope = &self.scope;
+        let is_kind = !scope.only_attributes
+            && match facts.is_authority {
+                true => !scope.only_leaves,
+                false => !scope.only_authorities,
+            };
+        is_kind
+            && scope.places.as_ref().is_none_or(|places| {
+                let mut named = facts.list_places.iter();
+                named.any(|named| places.contains(named))
+            })
     }
 
     pub(crate) fn has(&self, serial: &[u8]) -> bool {
@@ -257,6 +310,10 @@ impl Authorities {
         indexes.iter().map(|index| &self.certificates[*index])
     }
 
+    pub(crate) fn facts(&self) -> impl Iterator<Item = &Facts> {
+        self.certificates.iter()
+    }
+
     pub(crate) fn lists(&self) -> &[RevocationList] {
         &self.lists
     }
@@ -305,9 +362,12 @@ impl TrustedAuthorities {
         trust
     }
 
+    pub(crate) fn files(&self) -> [Option<&Authorities>; 3] {
+        [&self.authorities, &self.verify_only, &self.revocation].map(Option::as_deref)
+    }
+
     fn all(&self) -> impl Iterator<Item = &Authorities> {
-        let files = [&self.authorities, &self.verify_only, &self.revocation];
-        files.into_iter().filter_map(Option::as_deref)
+        self.files().into_iter().flatten()
     }
 
     pub(crate) fn of_subject(&self, subject: &[u8]) -> impl Iterator<Item = &Facts> {

@@ -211,6 +211,11 @@ pub(crate) fn refusal(error: VerifyError) -> Error {
             CertificateError::BadSignature
         }
         VerifyError::INVALID_PURPOSE => CertificateError::InvalidPurpose,
+        VerifyError::CERT_NOT_YET_VALID
+        | VerifyError::CRL_NOT_YET_VALID
+        | VerifyError::EE_KEY_TOO_SMALL
+        | VerifyError::CA_KEY_TOO_SMALL
+        | VerifyError::CA_MD_TOO_WEAK => CertificateError::BadEncoding,
         _ => CertificateError::Other(OtherError(Arc::new(VerifyRefusal(error)))),
     })
 }

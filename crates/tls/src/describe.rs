@@ -150,6 +150,6 @@ pub fn describe_revocation_list(der: &[u8]) -> String {
 }
 
 /// A name in one line. Values are shown as they are, as HAProxy does.
-fn one_line(name: &DistinguishedName) -> String {
+pub(crate) fn one_line(name: &DistinguishedName) -> String {
     String::from_utf8_lossy(name.whole().unwrap_or_default()).into_owned()
 }

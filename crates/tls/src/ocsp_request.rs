@@ -14,7 +14,7 @@ use crate::der::{element, element_with_tag, sequence};
 use crate::ocsp::{OcspResponse, basic_response};
 use crate::ocsp_details::OcspDetails;
 use crate::pem::encode_base64;
-use crate::x509::SignedObject;
+use crate::signatures::SignedObject;
 
 /// id-ad-ocsp, as text.
 const OCSP_ACCESS: &str = "1.3.6.1.5.5.7.48.1";

@@ -3,24 +3,31 @@
 //! (openssl-verification-options(1)). A browser's rules would refuse certificates that have served
 //! for years: version 1 roots, names in the subject only, no extended key usage.
 //!
-//! A signature over SHA-1 cannot be checked here: `crt-ignore-err` of the weak digest (68) leads to
-//! a bad signature (7). Violated name constraints are ignored by no line, as under HAProxy.
+//! Some signatures that OpenSSL checks cannot be checked here ([`signatures`](crate::signatures)): where the weak digest (68)
+//! of one is ignored, a bad signature (7) is found. The errors 32 to 63, violated name constraints
+//! among them, are ignored by no line, as under HAProxy 3.2.
 //!
 //! The chain is built without going back: the first trusted issuer that fits, else the first one
 //! that was sent. Every step uses up a certificate, so a peer cannot make it long.
+
+use std::ops::RangeInclusive;
 
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, GeneralSubtree, X509Certificate};
 
 use crate::authorities::{RevocationList, TrustedAuthorities};
+use crate::signatures::SignedObject;
 use crate::verify_error::{IgnoredErrors, VerifyError};
-use crate::x509::{Facts, Purpose, SignedObject, with_name_constraints};
+use crate::x509::{Facts, Purpose, with_name_constraints};
 
 /// The most certificates of a peer that are looked at.
 const SENT_MAX: usize = 32;
 /// The longest chain (OpenSSL's default depth).
 const CHAIN_MAX: usize = 100;
+
+/// The errors that HAProxy 3.2 ends the handshake for whatever its lines say.
+const NEVER_IGNORED: RangeInclusive<u8> = 32..=63;
 
 /// What verification found: the values of `ssl_c_verify`, `ssl_c_err`, `ssl_c_ca_err` and
 /// `ssl_c_ca_err_depth`.
@@ -75,17 +82,10 @@ impl Findings<'_> {
             }
             self.rules.ca_ignored
         };
-        if ignored.contains(error) {
+        if ignored.contains(error) && !NEVER_IGNORED.contains(&error.0) {
             return Ok(());
         }
         verdict.is_refused = true;
-        Err(Refused)
-    }
-
-    /// An error that nothing ignores: HAProxy ends the handshake whatever its lines say.
-    fn found_for_good(&mut self, error: VerifyError, depth: usize) -> Result<(), Refused> {
-        let _ = self.record_error(error, depth);
-        self.verdict.is_refused = true;
         Err(Refused)
     }
 
@@ -267,30 +267,26 @@ impl ChainRules<'_> {
         Ok(())
     }
 
-    /// With `crl-file` every certificate of the chain needs a list, its root too.
+    /// With `crl-file` every certificate of the chain needs a list, but the root that ends it.
     fn check_revocation(
         &self,
         chain: &[Facts],
         findings: &mut Findings<'_>,
     ) -> Result<(), Refused> {
         for (depth, facts) in chain.iter().enumerate() {
-            let issuer = chain.get(depth + 1).unwrap_or(facts);
-            let lists = self.trust.lists_of(&facts.issuer);
-            let lists: Vec<&RevocationList> = lists
-                .filter(|list| issuer.has_key_id(list.authority_key_id.as_deref()))
-                .collect();
-            let in_time = |list: &&RevocationList| self.list_time(list) == VerifyError::OK;
-            let Some(list) = lists
-                .iter()
-                .copied()
-                .find(in_time)
-                .or(lists.first().copied())
-            else {
+            let issuer = match chain.get(depth + 1) {
+                Some(issuer) => issuer,
+                None if depth > 0 && facts.is_self_signed() => break,
+                None => facts,
+            };
+            let Some(list) = self.list_of(facts, issuer) else {
                 findings.record_error(VerifyError::UNABLE_TO_GET_CRL, depth)?;
                 continue;
             };
             let no_sign = !issuer.may_sign_crl();
             findings.found_if(no_sign, VerifyError::KEYUSAGE_NO_CRL_SIGN, depth)?;
+            let is_other = !list.is_about(facts);
+            findings.found_if(is_other, VerifyError::DIFFERENT_CRL_SCOPE, depth)?;
             let time = self.list_time(list);
             findings.found_if(time != VerifyError::OK, time, depth)?;
             let is_signed = SignedObject::read(&list.der)
@@ -305,6 +301,21 @@ impl ChainRules<'_> {
             findings.found_if(list.has(&facts.serial), VerifyError::CERT_REVOKED, depth)?;
         }
         Ok(())
+    }
+
+    /// The list that fits best: without what is unknown, about the certificate, in time; of equal ones
+    /// the first.
+    fn list_of(&self, facts: &Facts, issuer: &Facts) -> Option<&RevocationList> {
+        let lists = self.trust.lists_of(&facts.issuer);
+        let fitting = lists
+            .filter(|list| !list.is_partial && issuer.has_key_id(list.authority_key_id.as_deref()));
+        fitting.min_by_key(|list| {
+            (
+                list.has_unknown_critical,
+                !list.is_about(facts),
+                self.list_time(list) != VerifyError::OK,
+            )
+        })
     }
 
     fn list_time(&self, list: &RevocationList) -> VerifyError {
@@ -365,7 +376,7 @@ fn check_names(chain: &[Facts], findings: &mut Findings<'_>) -> Result<(), Refus
             });
             let error = error.unwrap_or(VerifyError::UNSUPPORTED_CONSTRAINT_SYNTAX);
             if error != VerifyError::OK {
-                findings.found_for_good(error, depth)?;
+                findings.record_error(error, depth)?;
             }
         }
     }
@@ -470,6 +481,11 @@ fn is_within(name: &GeneralName<'_>, base: &GeneralName<'_>) -> NameInSubtree {
                     .all(|((name, network), mask)| name & mask == network & mask);
             answer(is_same)
         }
+        (GeneralName::URI(name), GeneralName::URI(base)) => match host_of(name) {
+            Some(host) if base.starts_with('.') => answer(ends_with(host, base)),
+            Some(host) => answer(host.eq_ignore_ascii_case(base)),
+            None => NameInSubtree::Unknown,
+        },
         (GeneralName::DirectoryName(name), GeneralName::DirectoryName(base)) => {
             let mut parts = name.iter();
             answer(base.iter().all(|base| parts.next() == Some(base)))
@@ -479,6 +495,7 @@ fn is_within(name: &GeneralName<'_>, base: &GeneralName<'_>) -> NameInSubtree {
             GeneralName::DNSName(_)
             | GeneralName::RFC822Name(_)
             | GeneralName::IPAddress(_)
+            | GeneralName::URI(_)
             | GeneralName::DirectoryName(_),
             _,
         )
@@ -487,8 +504,16 @@ fn is_within(name: &GeneralName<'_>, base: &GeneralName<'_>) -> NameInSubtree {
             GeneralName::DNSName(_)
             | GeneralName::RFC822Name(_)
             | GeneralName::IPAddress(_)
+            | GeneralName::URI(_)
             | GeneralName::DirectoryName(_),
         ) => NameInSubtree::OtherType,
         _ => NameInSubtree::Unknown,
     }
+}
+
+/// The host of a URI: what a constraint of URIs is about.
+fn host_of(uri: &str) -> Option<&str> {
+    let (_, rest) = uri.split_once("://")?;
+    let host = rest.split([':', '/']).next()?;
+    (!host.is_empty()).then_some(host)
 }

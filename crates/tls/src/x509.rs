@@ -1,4 +1,4 @@
-//! What a certificate says that its verification asks for, and how its signature is checked.
+//! What a certificate says that its verification asks for.
 //!
 //! Certificates are read with x509-parser: it borrows, and reads what stricter parsers refuse
 //! (version 1, common names only, odd serial numbers), as OpenSSL does.
@@ -6,10 +6,11 @@
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{
-    FromDer, GeneralName, KeyUsage, NameConstraints, ParsedExtension, X509Certificate, X509Version,
+    DistributionPointName, FromDer, GeneralName, KeyUsage, NameConstraints, ParsedExtension,
+    X509Certificate, X509Extension, X509Version,
 };
 
-use crate::der::{bits, element, sequence};
+use crate::signatures::is_signature;
 
 /// A certificate with what verification asks of it.
 #[derive(Clone, Debug)]
@@ -30,6 +31,9 @@ pub(crate) struct Facts {
     pub(crate) path_length: Option<u32>,
     key_usage: Option<KeyUsage>,
     extended_usage: Option<ExtendedUsage>,
+    netscape_usage: Option<ExtendedUsage>,
+    /// Where its revocation list is found.
+    pub(crate) list_places: Vec<Vec<u8>>,
     pub(crate) has_unknown_critical: bool,
     pub(crate) has_name_constraints: bool,
     has_weak_signature: bool,
@@ -72,11 +76,14 @@ impl Facts {
             path_length: None,
             key_usage: None,
             extended_usage: None,
+            netscape_usage: None,
+            list_places: Vec::new(),
             has_unknown_critical: false,
             has_name_constraints: false,
             has_weak_signature: is_weak(&parsed.signature_algorithm.algorithm.to_id_string()),
         };
         let mut basic_constraints = None;
+        let mut is_netscape_authority = false;
         for extension in parsed.extensions() {
             match extension.parsed_extension() {
                 ParsedExtension::AuthorityKeyIdentifier(id) => {
@@ -96,22 +103,28 @@ impl Facts {
                         server: usage.server_auth,
                     });
                 }
+                ParsedExtension::NSCertType(usage) => {
+                    facts.netscape_usage = Some(ExtendedUsage {
+                        client: usage.ssl_client(),
+                        server: usage.ssl_server(),
+                    });
+                    is_netscape_authority = usage.ssl_ca();
+                }
+                ParsedExtension::CRLDistributionPoints(points) => {
+                    let names = points.points.iter();
+                    let names = names.filter_map(|point| point.distribution_point.as_ref());
+                    facts.list_places = names.flat_map(list_places).collect();
+                }
                 ParsedExtension::NameConstraints(_) => facts.has_name_constraints = true,
-                ParsedExtension::SubjectAlternativeName(_)
-                | ParsedExtension::IssuerAlternativeName(_)
-                | ParsedExtension::CertificatePolicies(_)
-                | ParsedExtension::PolicyConstraints(_)
-                | ParsedExtension::PolicyMappings(_)
-                | ParsedExtension::InhibitAnyPolicy(_)
-                | ParsedExtension::CRLDistributionPoints(_)
-                | ParsedExtension::NSCertType(_) => {}
-                _ => facts.has_unknown_critical |= extension.critical,
+                _ => {}
             }
+            facts.has_unknown_critical |= extension.critical && !is_known(extension);
         }
         let may_sign = facts.key_usage.as_ref().is_none_or(KeyUsage::key_cert_sign);
         let is_old_root = parsed.version() == X509Version::V1 && facts.is_self_issued();
         // Without constraints: a root from before version 3, or a key that may sign certificates.
-        let is_authority = basic_constraints.unwrap_or(is_old_root || facts.key_usage.is_some());
+        let says_so = is_old_root || facts.key_usage.is_some() || is_netscape_authority;
+        let is_authority = basic_constraints.unwrap_or(says_so);
         facts.is_authority = is_authority && may_sign;
         Some(facts)
     }
@@ -158,7 +171,12 @@ impl Facts {
         if !is_leaf {
             return extended;
         }
+        let netscape = self.netscape_usage.is_none_or(|usage| match purpose {
+            Purpose::Client => usage.client,
+            Purpose::Server => usage.server,
+        });
         extended
+            && netscape
             && self.key_usage.as_ref().is_none_or(|usage| {
                 let signs = usage.digital_signature() || usage.key_agreement();
                 signs || (purpose == Purpose::Server && usage.key_encipherment())
@@ -167,7 +185,8 @@ impl Facts {
 
     /// True when its key is weaker than OpenSSL's level 2 asks: 112 bits.
     pub(crate) fn has_weak_key(&self) -> bool {
-        self.key_bits < if self.is_ec { 224 } else { 2_048 } && !self.is_edwards()
+        // An RSA key has 112 from 1962 bits on, as OpenSSL rounds: some have 2047 for 2048.
+        self.key_bits < if self.is_ec { 224 } else { 1_962 } && !self.is_edwards()
     }
 
     fn is_edwards(&self) -> bool {
@@ -185,6 +204,41 @@ impl Facts {
     }
 }
 
+/// The places that a distribution point names; those relative to the issuer are not looked at.
+pub(crate) fn list_places(point: &DistributionPointName<'_>) -> Vec<Vec<u8>> {
+    let DistributionPointName::FullName(names) = point else {
+        return Vec::new();
+    };
+    let place = |name: &GeneralName<'_>| match name {
+        GeneralName::URI(text) | GeneralName::DNSName(text) => Some(text.as_bytes().to_vec()),
+        GeneralName::DirectoryName(name) => Some(name.as_raw().to_vec()),
+        _ => None,
+    };
+    names.iter().filter_map(place).collect()
+}
+
+/// True for the extensions that OpenSSL carries out where they are critical
+/// (X509_supported_extension(3)): not all that it reads.
+fn is_known(extension: &X509Extension<'_>) -> bool {
+    matches!(
+        extension.parsed_extension(),
+        ParsedExtension::BasicConstraints(_)
+            | ParsedExtension::CertificatePolicies(_)
+            | ParsedExtension::CRLDistributionPoints(_)
+            | ParsedExtension::ExtendedKeyUsage(_)
+            | ParsedExtension::InhibitAnyPolicy(_)
+            | ParsedExtension::KeyUsage(_)
+            | ParsedExtension::NameConstraints(_)
+            | ParsedExtension::NSCertType(_)
+            | ParsedExtension::PolicyConstraints(_)
+            | ParsedExtension::PolicyMappings(_)
+            | ParsedExtension::SubjectAlternativeName(_)
+    ) || extension.oid.to_id_string() == OCSP_NO_CHECK
+}
+
+/// `id-pkix-ocsp-nocheck` (RFC 6960, 4.2.2.2.1).
+const OCSP_NO_CHECK: &str = "1.3.6.1.5.5.7.48.1.5";
+
 fn is_weak(signature: &str) -> bool {
     matches!(
         signature,
@@ -195,49 +249,6 @@ fn is_weak(signature: &str) -> bool {
             | "1.2.840.10045.4.1"
             | "1.2.840.10040.4.3"
     )
-}
-
-/// Something signed: a certificate or a revocation list.
-pub(crate) struct SignedObject<'a> {
-    content: &'a [u8],
-    algorithm: &'a [u8],
-    signature: &'a [u8],
-}
-
-impl<'a> SignedObject<'a> {
-    /// Takes a signed structure apart: content, algorithm, signature.
-    pub(crate) fn read(der: &'a [u8]) -> Option<Self> {
-        let content = element(sequence(der)?.content)?;
-        let algorithm = sequence(content.rest)?;
-        Some(Self {
-            content: content.whole,
-            algorithm: algorithm.content,
-            signature: bits(algorithm.rest)?,
-        })
-    }
-
-    /// Checks the signature with a public key (SubjectPublicKeyInfo).
-    pub(crate) fn is_signed_by(&self, key: &[u8], algorithms: &WebPkiSupportedAlgorithms) -> bool {
-        algorithms
-            .all
-            .iter()
-            .filter(|known| known.signature_alg_id().as_ref() == self.algorithm)
-            .any(|known| is_signature(*known, key, self.content, self.signature))
-    }
-}
-
-fn is_signature(
-    algorithm: &dyn rustls::pki_types::SignatureVerificationAlgorithm,
-    key: &[u8],
-    message: &[u8],
-    signature: &[u8],
-) -> bool {
-    let Some(key_algorithm) = sequence(key).and_then(|key| sequence(key.content)) else {
-        return false;
-    };
-    algorithm.public_key_alg_id().as_ref() == key_algorithm.content
-        && bits(key_algorithm.rest)
-            .is_some_and(|key| algorithm.verify_signature(key, message, signature).is_ok())
 }
 
 /// Checks a signature of a handshake with the key of a certificate. Version 1 certificates have

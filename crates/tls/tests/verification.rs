@@ -1,55 +1,22 @@
-//! Client certificates are judged as OpenSSL judges them under HAProxy: the numbers of
-//! `ssl_c_verify`, `ssl_c_err`, `ssl_c_ca_err` and its depth, and who is let in.
-//!
-//! Each case has two bind lines: one that ignores all errors and tells them, and one that ignores
-//! none. Skipped with a message when haproxy is not installed.
+//! Client certificates are judged as OpenSSL judges them under HAProxy. Skipped with a message when
+//! haproxy is not installed.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
 
-#[path = "../../../tests/src/oracle.rs"]
-mod installed;
+mod judged;
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::process::Command;
 
-use ballast_tls::authorities::{Authorities, TrustedAuthorities};
-use ballast_tls::certificate::{Certificate, CertificateParts};
-use ballast_tls::client_config::{ServerLineParts, ServerTlsSettings, ServerTrust, server_name};
-use ballast_tls::client_verifier::ClientVerifier;
-use ballast_tls::options::{HandshakeOptions, VerifyMode};
-use ballast_tls::rustls::pki_types::CertificateDer;
-use ballast_tls::rustls::pki_types::UnixTime;
-use ballast_tls::rustls::pki_types::pem::PemObject;
-use ballast_tls::rustls::time_provider::TimeProvider;
-use ballast_tls::rustls::{ClientConnection, Stream};
-use ballast_tls::verifier::PeerVerdict;
-use ballast_tls::verify_error::IgnoredErrors;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
     ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
-    NameConstraints, PKCS_ECDSA_P256_SHA256, RevokedCertParams, SerialNumber, date_time_ymd,
+    NameConstraints, RevokedCertParams, SerialNumber, date_time_ymd,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+use judged::{Case, judge_all, key, params};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
-
-fn key() -> KeyPair {
-    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap()
-}
-
-fn params(cn: &str) -> CertificateParams {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.distinguished_name.remove(DnType::CommonName);
-    params.distinguished_name.push(DnType::CommonName, cn);
-    params.use_authority_key_identifier_extension = true;
-    params
-}
 
 fn ca(cn: &str) -> CertificateParams {
     let mut params = params(cn);
@@ -66,15 +33,6 @@ fn below(params: CertificateParams, above: &Issuer<'_, KeyPair>) -> Authority {
     CertifiedIssuer::signed_by(params, key(), above).unwrap()
 }
 
-/// What one client shows to one bind line.
-struct Case {
-    name: &'static str,
-    /// The certificate with its key, and what is sent behind it.
-    shown: String,
-    authorities: String,
-    revocation: Option<String>,
-}
-
 fn case(
     name: &'static str,
     leaf: &CertificateParams,
@@ -86,7 +44,7 @@ fn case(
     let mut shown = leaf.signed_by(&key, by).unwrap().pem() + &key.serialize_pem();
     shown.extend(sent.iter().map(|authority| authority.pem()));
     Case {
-        name,
+        name: name.to_owned(),
         shown,
         authorities: trusted.iter().map(|authority| authority.pem()).collect(),
         revocation: None,
@@ -342,11 +300,11 @@ fn revoked(top: &Authority, middle: &Authority) -> Vec<Case> {
 }
 
 fn signed_by_itself(top: &Authority) -> Vec<Case> {
-    let alone = |name, params: CertificateParams, is_trusted: bool| {
+    let alone = |name: &str, params: CertificateParams, is_trusted: bool| {
         let key = key();
         let certificate = params.self_signed(&key).unwrap().pem();
         Case {
-            name,
+            name: name.to_owned(),
             shown: certificate.clone() + &key.serialize_pem(),
             authorities: if is_trusted { certificate } else { top.pem() },
             revocation: None,
@@ -386,171 +344,24 @@ fn by_openssl() -> Vec<Case> {
     }
     let read = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();
     vec![Case {
-        name: "version 1",
+        name: "version 1".to_owned(),
         shown: read("leaf") + &read("leaf.key"),
         authorities: read("root"),
         revocation: None,
     }]
 }
 
-#[derive(Debug)]
-struct Now;
-
-impl TimeProvider for Now {
-    fn current_time(&self) -> Option<UnixTime> {
-        Some(UnixTime::now())
-    }
-}
-
-/// Says hello with the certificate of a case; what the server tells, `None` when it refuses.
-fn ask(socket: &Path, case: &Case) -> Option<String> {
-    let parts = CertificateParts::read(case.shown.as_bytes()).unwrap();
-    let certificate = Certificate::new(parts, |_, rest| rest.into()).unwrap();
-    let parts = ServerLineParts {
-        time: Arc::new(Now),
-        trust: ServerTrust::Any,
-        certificate: Some(Arc::new(certificate)),
-        tickets: true,
-        session_names_max: 0,
-        record_bytes_max: 0,
-    };
-    let tls_settings = ServerTlsSettings::new(&HandshakeOptions::default(), &parts).unwrap();
-    let mut client = ClientConnection::new(
-        Arc::clone(tls_settings.config()),
-        server_name(None, false).unwrap(),
-    )
-    .unwrap();
-    let mut stream = UnixStream::connect(socket).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut stream = Stream::new(&mut client, &mut stream);
-    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
-    let mut text = String::new();
-    let _ = stream.read_to_string(&mut text);
-    let body = text.split("\r\n\r\n").nth(1)?;
-    (!body.is_empty()).then(|| body.to_owned())
-}
-
-/// What we would tell.
-fn judge(case: &Case, ignored: &str) -> PeerVerdict {
-    let read = |content: &str| {
-        let mut authorities = Authorities::default();
-        authorities.add(content.as_bytes()).unwrap();
-        Some(Arc::new(authorities))
-    };
-    let trust = TrustedAuthorities {
-        authorities: read(&case.authorities),
-        verify_only: None,
-        revocation: case.revocation.as_deref().and_then(read),
-    };
-    let ignored = match ignored {
-        "" => IgnoredErrors::default(),
-        list => IgnoredErrors::parse(list).unwrap(),
-    };
-    let verifier = ClientVerifier::new(VerifyMode::Required, trust, ignored, ignored, true, None);
-    let shown: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(case.shown.as_bytes())
-        .map(Result::unwrap)
-        .collect();
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_secs();
-    verifier.verify(&shown[0], &shown[1..], i64::try_from(now).unwrap())
-}
-
-struct Oracle(Child);
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(at: &Path, cases: &[Case]) -> Option<Oracle> {
-    let program = installed::haproxy()?;
-    let server_key = key();
-    let server = params("server").self_signed(&server_key).unwrap();
-    let file = |name: String, content: &str| {
-        let path = at.join(name);
-        std::fs::write(&path, content).unwrap();
-        path.display().to_string()
-    };
-    let crt = file(
-        "server".to_owned(),
-        &(server.pem() + &server_key.serialize_pem()),
-    );
-    let mut config = "global\n  nbthread 1\ndefaults\n  mode http\n  timeout client 60s\n  \
-        timeout server 60s\n  timeout connect 5s\nlisten all\n  http-request return status 200 \
-        content-type text/plain lf-string \"%[ssl_c_verify] %[ssl_c_err] %[ssl_c_ca_err] \
-        %[ssl_c_ca_err_depth]\"\n"
-        .to_owned();
-    for (number, case) in cases.iter().enumerate() {
-        let ca = file(format!("ca{number}"), &case.authorities);
-        let crl = case.revocation.as_ref().map_or(String::new(), |lists| {
-            format!(" crl-file {}", file(format!("crl{number}"), lists))
-        });
-        let socket = at.join(format!("s{number}"));
-        let socket = socket.display();
-        for (ending, ignored) in [("a", " ca-ignore-err all crt-ignore-err all"), ("b", "")] {
-            writeln!(
-                config,
-                "  bind unix@{socket}{ending} ssl crt {crt} verify required ca-file {ca}{crl}{ignored}"
-            )
-            .unwrap();
-        }
-    }
-    let path = file("haproxy.cfg".to_owned(), &config);
-    let log = std::fs::File::create(at.join("log")).unwrap();
-    let process = Command::new(program)
-        .args(["-db", "-f", &path])
-        .stdout(Stdio::null())
-        .stderr(log)
-        .spawn()
-        .unwrap();
-    let mut oracle = Oracle(process);
-    let start = Instant::now();
-    while UnixStream::connect(at.join("s0a")).is_err() {
-        let said = std::fs::read_to_string(at.join("log")).unwrap();
-        assert!(start.elapsed() < PATIENCE, "haproxy does not start: {said}");
-        assert!(
-            oracle.0.try_wait().unwrap().is_none(),
-            "haproxy ended: {said}"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Some(oracle)
-}
-
 #[test]
 fn client_certificates_are_judged_as_haproxy_judges_them() {
-    let directory = tempfile::tempdir().unwrap();
     let cases = cases();
-    let Some(_oracle) = start(directory.path(), &cases) else {
+    let Some(judged) = judge_all(&cases) else {
         return;
     };
     let mut different = String::new();
-    for (number, case) in cases.iter().enumerate() {
-        let socket = |ending| directory.path().join(format!("s{number}{ending}"));
-        let all = judge(case, "all");
-        let ours = format!(
-            "{} {} {} {}",
-            all.result.0, all.error.0, all.ca_error.0, all.ca_error_depth
-        );
-        let ours = if all.is_refused {
-            "refused".to_owned()
-        } else {
-            ours
-        };
-        let theirs = ask(&socket("a"), case).unwrap_or_else(|| "refused".to_owned());
-        let is_let_in = ask(&socket("b"), case).is_some();
-        let we_let_in = !judge(case, "").is_refused;
-        if ours != theirs || is_let_in != we_let_in {
-            let name = case.name;
-            writeln!(
-                different,
-                "{name}: ours {ours} {we_let_in}, theirs {theirs} {is_let_in}"
-            )
-            .unwrap();
+    for (case, judged) in cases.iter().zip(judged) {
+        if judged.ours != judged.theirs {
+            let (name, ours, theirs) = (&case.name, judged.ours, judged.theirs);
+            writeln!(different, "{name}: ours {ours}; theirs {theirs}").unwrap();
         }
     }
     assert!(
