@@ -23,6 +23,9 @@ pub struct Frontend {
     pub default_backend: Option<String>,
     /// `maxconn`; the process's limit when `None`.
     pub connection_count_max: Option<u32>,
+    /// `max-session-srv-conns`: idle connections to servers that may stay with one client's connection; 5
+    /// when `None`.
+    pub kept_connection_count_max: Option<u32>,
     /// `backlog`; derived from `maxconn` when `None`.
     pub backlog: Option<u32>,
     /// `rate-limit sessions`: accepted per second; unlimited when `None`.

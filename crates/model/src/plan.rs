@@ -145,6 +145,7 @@ const WORDS: &[(&str, &str)] = &[
     ("one_thread_per_core", "cpu-policy"),
     ("numa_mapping", "numa-cpu-mapping"),
     ("session_rate_max", "rate-limit sessions"),
+    ("kept_connection_count_max", "max-session-srv-conns"),
 ];
 
 /// The longest value that is shown, in bytes.

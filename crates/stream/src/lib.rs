@@ -13,6 +13,7 @@ mod exchange;
 mod exit;
 mod http;
 mod inspect;
+mod kept_connections;
 mod live;
 mod local;
 mod log_line;
@@ -61,7 +62,7 @@ use ballast_worker::{PoolItems, cutting_off};
 use crate::context::Context;
 use crate::descriptors::HandshakeEntry;
 use crate::exchange::{CurrentExchange, Settings};
-use crate::http::{KeptConnection, ServeEnd};
+use crate::http::ServeEnd;
 use crate::run_rules::{MessageScope, apply};
 use crate::session::{ConnectionSettings, Session};
 use crate::sessions::{RowContent, SessionEntry, SessionRow};
@@ -158,7 +159,6 @@ async fn serve(local: Weak<WorkerLocal>, mut clients: PoolItems<Client>) {
             (local, running, frontend, session, beginning)
         };
         let mut current;
-        let mut kept = None;
         let (mut client, running, frontend) = {
             let established = match beginning {
                 Beginning::New(transport) => {
@@ -213,12 +213,7 @@ async fn serve(local: Weak<WorkerLocal>, mut clients: PoolItems<Client>) {
         let may_be_cut_off = context.running.has_hard_stop;
         let end = {
             // Pinned here: passed by value, it would be stored in this future twice.
-            let serving = pin!(exchanges(
-                &mut context,
-                &mut client,
-                &mut current,
-                &mut kept
-            ));
+            let serving = pin!(exchanges(&mut context, &mut client, &mut current));
             serve_until_cut_off(may_be_cut_off, row, serving).await
         };
         match end {
@@ -312,7 +307,6 @@ async fn exchanges(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
-    kept: &mut Option<KeptConnection>,
 ) -> ServeEnd {
     if !context.frontend.is_http() {
         match tcp::serve(context, client, current).await {
@@ -321,7 +315,7 @@ async fn exchanges(
             AfterSession::Upgrade => {}
         }
     }
-    http::serve(context, client, current, kept).await
+    http::serve(context, client, current).await
 }
 
 /// Whether a connection whose handshakes are over speaks HTTP/2: it was agreed on (ALPN), or its bind

@@ -17,6 +17,7 @@ use ballast_transport::{PendingHandshake, Transport};
 use ballast_upstream::{ClientAddresses, ClientTlsValues};
 use ballast_worker::SocketReference;
 
+use crate::kept_connections::KeptConnections;
 use crate::tls::ClientSession;
 use crate::tracked_entries::TrackedEntries;
 use crate::variables::Variables;
@@ -63,6 +64,8 @@ pub(crate) struct Session {
     pub(crate) variables: RefCell<Variables>,
     /// What sticky counters track for the connection.
     pub(crate) tracked: TrackedEntries,
+    /// Connections to servers that stay with it.
+    pub(crate) kept: KeptConnections,
     /// When the wait for the next stream began: the last one was opened then, or ended.
     pub(crate) idle_from: Cell<Instant>,
 }
@@ -99,6 +102,7 @@ impl Session {
             was_reset: Cell::new(false),
             variables: RefCell::default(),
             tracked: TrackedEntries::default(),
+            kept: KeptConnections::default(),
             idle_from: Cell::new(arrival.accepted),
         };
         (session, arrival.transport)

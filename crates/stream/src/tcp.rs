@@ -198,12 +198,8 @@ async fn connect_and_carry(
     }
     // As in HAProxy, the inspection is a part of the time in the queue.
     exchange.times.slot_taken = Some(ballast_worker::now());
-    let mut kept_connection = None;
-    let mut plan =
-        upstream_connection::ConnectionPlan::new(context, client, exchange, &kept_connection);
-    let (slot, ready) =
-        upstream_connection::server(context, client, exchange, &mut kept_connection, &mut plan)
-            .await?;
+    let mut plan = upstream_connection::ConnectionPlan::new(context, client, exchange);
+    let (slot, ready) = upstream_connection::server(context, client, exchange, &mut plan).await?;
     let backend = context.backend_of(exchange);
     let rules = backend.map(|backend| &backend.model.common.rules);
     let gate = rules.filter(|rules| !rules.tcp_response.is_empty());

@@ -167,16 +167,14 @@ impl Lease {
         self.leased.connection.stream()
     }
 
-    /// The connection that a client kept, for its next exchange with `server`. `None`, and the
-    /// connection is closed, when that exchange would open a different one, or when this one cannot
-    /// be used any more.
-    pub fn renew(
-        self,
-        backend: &Backend,
-        server: &Server,
-        wanted: &ConnectionRequirements,
-    ) -> Option<Self> {
-        (self.fits(backend, server, wanted) && self.is_reusable()).then_some(self)
+    /// A connection that was idle, for the next exchange. `None`, and it is closed, when it cannot be
+    /// used any more.
+    pub fn renew(mut self) -> Option<Self> {
+        if !self.is_reusable() {
+            return None;
+        }
+        self.plan_exchange();
+        Some(self)
     }
 
     /// Whether the connection is authenticated as its client ([`ExchangeEnd::is_authenticated_as_client`]).
@@ -256,7 +254,7 @@ impl Lease {
 
     /// Whether it may carry an exchange that requires `wanted` of this server: it leads to this
     /// server, in any generation, and the exchange would open an equal one.
-    pub(crate) fn fits(
+    pub fn fits(
         &self,
         backend: &Backend,
         server: &Server,

@@ -145,12 +145,8 @@ pub fn take(
         while let Some(idle) = server_idle.pop(wanted, only_proven) {
             // A connection that does not match was opened under a line that was changed since: no
             // new exchange can use it.
-            let mut connection = idle.connection;
-            let good = connection.is_reusable() && connection.fits(backend, server, wanted);
-            if good {
-                connection.plan_exchange();
-            }
-            let taken = good.then_some(connection);
+            let fits = idle.connection.fits(backend, server, wanted);
+            let taken = fits.then(|| idle.connection.renew()).flatten();
             server_idle.state.idle.leave();
             if taken.is_some() {
                 return taken;
@@ -191,7 +187,7 @@ fn take_own(
 /// kept here, or closed when no more are needed. Any other is returned, for the next exchange of
 /// its client.
 pub fn give_back(lease: Lease, backend: &Backend, server: &Server, now: Instant) -> Option<Lease> {
-    let is_for_others = backend.model.http_reuse != HttpReuse::Never || lease.stream().is_some();
+    let is_for_others = backend.model.http_reuse != HttpReuse::Never;
     let is_shared =
         is_for_others && server.model.idle_count_max != Some(0) && !lease.is_of_one_client();
     if !is_shared {

@@ -188,14 +188,14 @@ pub(super) const ROWS: &[R] = &[
         "max-session-srv-conns",
         Sections::FRONT,
         "<count>",
-        "server connections one client connection may hold",
-        |_, args, context| {
-            expressions::lenient_count(args, context, "a number")?;
+        "idle server connections that stay with one client connection (http-reuse never, NTLM)",
+        |draft, args, context| {
+            let count = expressions::lenient_count(args, context, "a number")?;
+            draft.front.kept_connection_count_max = Some(count);
             args.end()
         },
     )
-    .examples("max-session-srv-conns 5", "max-session-srv-conns")
-    .ignored("server connections belong to workers, not to client connections"),
+    .examples("max-session-srv-conns 5", "max-session-srv-conns"),
     R::new(
         "source",
         Sections::BACK,

@@ -41,7 +41,6 @@ use ballast_worker::{StopSignal, WorkUnit, stopping, take_turns};
 
 pub(crate) use cut_off::cut_off;
 pub(crate) use finish::finish;
-pub(crate) use upstream_connection::KeptConnection;
 
 use crate::access_log;
 use crate::context::Context;
@@ -75,17 +74,15 @@ pub(crate) enum ServeEnd {
     Rest,
 }
 
-/// Serves a client's connection to its end, or until it comes to rest. `kept` is the server's
-/// connection that stays with it.
+/// Serves a client's connection to its end, or until it comes to rest.
 pub(crate) async fn serve(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
-    kept: &mut Option<KeptConnection>,
 ) -> ServeEnd {
     let mut stopping = stopping();
     loop {
-        let fate = serve_one(context, client, current, kept, &mut stopping).await;
+        let fate = serve_one(context, client, current, &mut stopping).await;
         match fate {
             ConnectionFate::Keep => {
                 // The next request follows the rest of this one's body, which may not have been
@@ -98,7 +95,7 @@ pub(crate) async fn serve(
                 };
                 if drained.is_err() {
                     // The answer that was written arrives all the same.
-                    *kept = None;
+                    context.session.kept.clear();
                     close(context, client, current.get()).await;
                     return ServeEnd::Closed;
                 }
@@ -106,7 +103,7 @@ pub(crate) async fn serve(
                 take_turns(WorkUnit::Exchange).await;
             }
             ConnectionFate::Close => {
-                *kept = None;
+                context.session.kept.clear();
                 close(context, client, current.get()).await;
                 return ServeEnd::Closed;
             }
@@ -122,10 +119,9 @@ async fn serve_one(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
-    kept: &mut Option<KeptConnection>,
     stopping: &mut StopSignal,
 ) -> ConnectionFate {
-    let begun = receive::first_byte(context, client, current, kept, stopping).await;
+    let begun = receive::first_byte(context, client, current, stopping).await;
     if matches!(begun, Err(receive::NoRequest::Rest)) {
         return ConnectionFate::Rest;
     }
@@ -156,7 +152,7 @@ async fn serve_one(
     count_request(context, exchange);
     let client = &mut client.duplex();
     let flow = match received {
-        Flow::Continue(()) => carry(context, client, exchange, kept).await,
+        Flow::Continue(()) => carry(context, client, exchange).await,
         Flow::Break(exit) => {
             tracking::count_request(context, exchange);
             Flow::Break(exit)
@@ -170,7 +166,6 @@ async fn carry(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    kept: &mut Option<KeptConnection>,
 ) -> Flow<ConnectionFate> {
     if let Some(status) = monitor::probe_status(context, exchange) {
         tracking::count_request(context, exchange);
@@ -229,15 +224,15 @@ async fn carry(
         }
     }
     // The cookie is read before it is hidden from the server.
-    let mut plan = upstream_connection::ConnectionPlan::new(context, client, exchange, kept);
+    let mut plan = upstream_connection::ConnectionPlan::new(context, client, exchange);
     prepare::request(context, exchange)?;
     loop {
         let (slot, server) =
-            upstream_connection::server(context, client, exchange, kept, &mut plan).await?;
+            upstream_connection::server(context, client, exchange, &mut plan).await?;
         access_log::step(context, exchange, LogStep::Connect);
         match relay::exchange(context, client, exchange, server, &slot, &plan).await {
             relay::RelayEnd::Done { fate, lease } => {
-                upstream_connection::put_back(exchange, &slot, lease, kept);
+                upstream_connection::put_back(context, exchange, &slot, lease);
                 drop(slot);
                 return Flow::Continue(fate);
             }

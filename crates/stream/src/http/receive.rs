@@ -11,7 +11,7 @@ use ballast_mux::{ClientConnection, Duplex, ReadError, RequestHead, WaitLimit};
 use ballast_rules::LogStep;
 use ballast_worker::{StopSignal, approximate_now, is_stopping, now, select, sleep};
 
-use super::{KeptConnection, body, capture, invalid};
+use super::{body, capture, invalid};
 use crate::access_log;
 use crate::context::Context;
 use crate::ending::EndingPhase;
@@ -49,14 +49,13 @@ pub(crate) async fn first_byte(
     context: &Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
-    kept: &mut Option<KeptConnection>,
     stopping: &mut StopSignal,
 ) -> Result<Instant, NoRequest> {
     let wait = WaitLimit::until(&context.upward, first_byte_until(context, current));
     let begun = if current.is_first() || context.frontend.model.options.idle_close_on_response {
         client.first_byte(&wait).await
     } else {
-        next_first_byte(context, client, kept, stopping, &wait).await?
+        next_first_byte(context, client, stopping, &wait).await?
     };
     if let Err(error) = begun {
         return Err(no_request(context, current.is_first(), &error));
@@ -71,12 +70,12 @@ pub(crate) async fn first_byte(
 async fn next_first_byte(
     context: &Context<'_>,
     client: &mut ClientConnection,
-    kept: &mut Option<KeptConnection>,
     stopping: &mut StopSignal,
     wait: &WaitLimit<'_>,
 ) -> Result<Result<(), ReadError>, NoRequest> {
     let row = context.row.as_deref();
-    let may_rest = kept.is_none() && may_rest(context, client);
+    let kept = &context.session.kept;
+    let may_rest = kept.is_empty() && may_rest(context, client);
     row.inspect(|row| row.set_idle(may_rest));
     loop {
         let begun = select! {
@@ -85,11 +84,7 @@ async fn next_first_byte(
             () = closed_by_stop(context, stopping) => None,
             () = leaving(context) => None,
             () = called_to_rest(row) => return Err(NoRequest::Rest),
-            () = KeptConnection::ended(kept) => {
-                // It can carry nothing any more, and is not to look like one that is in use.
-                *kept = None;
-                continue;
-            }
+            () = poll_fn(|cx| kept.poll_ended(cx)) => continue,
         };
         row.inspect(|row| row.set_idle(false));
         return match begun {

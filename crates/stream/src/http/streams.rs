@@ -88,6 +88,7 @@ pub(crate) async fn serve(
         let next = select! {
             biased;
             next = poll_fn(|cx| {
+                let _ = session.kept.poll_ended(cx);
                 let polled = streams.poll_next(cx);
                 if matches!(polled, Poll::Ready(NextStream::Opened(_))) {
                     // It is asked for more at once.
@@ -149,6 +150,7 @@ pub(crate) async fn serve(
             NextStream::Ended => break,
         }
     }
+    session.kept.clear();
     streams.close(&deadline).await;
 }
 
@@ -316,12 +318,11 @@ async fn exchange(context: &Context<'_>, stream: &mut ClientStream, current: &mu
         receive::note(context, exchange, received);
     }
     count_request(context, exchange);
-    let mut kept = None;
     let is_refused;
     let fate = {
         let client = &mut stream.duplex();
         let flow = match is_bad {
-            false => carry(context, client, exchange, &mut kept).await,
+            false => carry(context, client, exchange).await,
             true => {
                 tracking::count_request(context, exchange);
                 let fault = PeerFault::Malformed(400);

@@ -1,6 +1,5 @@
 //! Gets a connection to a server: chooses the server, waits for a slot, connects and retries.
 
-use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,28 +27,6 @@ use crate::exit::{ConnectFailure, Exit, Flow};
 use crate::persistence::ClientCookie;
 use crate::stickiness;
 use crate::tls::ServerSession;
-
-/// A server's connection that stays with its client for the next request: under `http-reuse
-/// never`, or because it carries something of the client in it.
-#[derive(Debug)]
-pub(crate) struct KeptConnection {
-    server: Arc<Server>,
-    lease: Lease,
-}
-
-impl KeptConnection {
-    /// Waits until the server has ended the connection; for ever where there is none.
-    pub(crate) async fn ended(kept: &mut Option<Self>) {
-        match kept {
-            Some(kept) => drop(kept.lease.duplex().peer.ended().await),
-            None => pending().await,
-        }
-    }
-
-    fn is_private(&self) -> bool {
-        self.lease.is_authenticated_as_client()
-    }
-}
 
 /// A connection to carry an exchange on.
 pub(crate) struct ReadyConnection {
@@ -104,6 +81,9 @@ pub(crate) struct ConnectionPlan {
     pub(crate) retry_on: Option<RetryOn>,
 }
 
+/// How many idle connections may stay with a client (configuration manual, "max-session-srv-conns").
+const KEPT_CONNECTION_COUNT: u32 = 5;
+
 /// The longest wait before the same server is tried again (configuration manual, "retries").
 const TURN_AROUND: Duration = Duration::from_secs(1);
 
@@ -113,7 +93,6 @@ impl ConnectionPlan {
         context: &Context<'_>,
         client: &mut Duplex<'_>,
         exchange: &mut Exchange,
-        kept: &Option<KeptConnection>,
     ) -> Self {
         let mut plan = Self {
             server: None,
@@ -173,39 +152,14 @@ impl ConnectionPlan {
             .or(rdp_server)
             .or(stick_server);
         plan.is_forced = forced && plan.server.is_some();
-        let is_private = kept.as_ref().is_some_and(|kept| kept.is_private());
-        let prefers_last = is_private || backend.model.options.prefer_last_server;
-        if plan.server.is_none() && prefers_last {
-            let queue_max = backend.model.keep_alive_queue_max.filter(|_| !is_private);
-            plan.last_server(backend, kept, queue_max);
+        if plan.server.is_none() {
+            plan.server = last_server(context, backend);
         }
         plan.keeps_server = plan.server.is_some();
         if backend.is_keyed() {
             plan.hash = choice::key(context, backend, exchange, client.source.bytes());
         }
         plan
-    }
-
-    /// `option prefer-last-server`: the server whose connection the client still has, unless it
-    /// is full and `queue_max` or more wait for it already (`max-keep-alive-queue`).
-    fn last_server(
-        &mut self,
-        backend: &Backend,
-        kept: &Option<KeptConnection>,
-        queue_max: Option<u32>,
-    ) {
-        let Some(kept) = kept else { return };
-        let server_index = backend.server_named(kept.server.name());
-        self.server = server_index.filter(|&server_index| {
-            let server = &backend.servers[server_index];
-            let has_room = || {
-                let limit = backend.server_limit(server_index);
-                limit == 0 || server.state.sessions.current() < limit
-            };
-            Arc::ptr_eq(&server.state, &kept.server.state)
-                && server.state.is_usable()
-                && queue_max.is_none_or(|max| has_room() || server.state.queue.current() < max)
-        });
     }
 
     /// Prepares the exchange for another try.
@@ -373,6 +327,29 @@ impl ConnectionPlan {
     }
 }
 
+/// The server of a connection that stays with the client: with `option prefer-last-server`, unless it
+/// is full and as many wait for it as `max-keep-alive-queue` says; always if the client is authenticated
+/// on that connection.
+fn last_server(context: &Context<'_>, backend: &Backend) -> Option<usize> {
+    let prefers_last = backend.model.options.prefer_last_server;
+    let queue_max = backend.model.keep_alive_queue_max;
+    context.session.kept.last_server(|kept, is_authenticated| {
+        if !is_authenticated && !prefers_last {
+            return None;
+        }
+        let server_index = backend.server_named(kept.name())?;
+        let state = &backend.servers[server_index].state;
+        let has_room = || {
+            let limit = backend.server_limit(server_index);
+            limit == 0 || state.sessions.current() < limit
+        };
+        let takes_one_more = is_authenticated
+            || queue_max.is_none_or(|max| has_room() || state.queue.current() < max);
+        let is_good = Arc::ptr_eq(state, &kept.state) && state.is_usable() && takes_one_more;
+        is_good.then_some(server_index)
+    })
+}
+
 /// Counts a request that left this server for another, or for none where there is no other.
 fn count_redispatch(
     context: &Context<'_>,
@@ -393,7 +370,6 @@ pub(crate) async fn server(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    kept: &mut Option<KeptConnection>,
     plan: &mut ConnectionPlan,
 ) -> Flow<(Slot, ReadyConnection)> {
     let Some(first) = context.backend_of(exchange) else {
@@ -419,7 +395,7 @@ pub(crate) async fn server(
             set_name_header(exchange, name, slot.server().name())?;
         }
         plan.count_choice(context, exchange, &slot);
-        let ready = connection(context, client, exchange, backend, &slot, kept, plan);
+        let ready = connection(context, client, exchange, backend, &slot, plan);
         match ready.await? {
             Some(ready) => {
                 if let Some(row) = &context.row {
@@ -446,7 +422,6 @@ async fn connection(
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     slot: &Slot,
-    kept: &mut Option<KeptConnection>,
     plan: &mut ConnectionPlan,
 ) -> Flow<Option<ReadyConnection>> {
     loop {
@@ -456,7 +431,7 @@ async fn connection(
         }
         evaluate_sni(context, exchange, slot.server());
         let requirements = requirements(context, exchange, backend, slot.server());
-        if let Some(ready) = idle_connection(context, exchange, slot, kept, plan, &requirements) {
+        if let Some(ready) = idle_connection(context, exchange, slot, plan, &requirements) {
             note_connection(context, exchange, &ready.lease);
             // It was open already: connecting took no time.
             exchange.times.connected = exchange.times.slot_taken;
@@ -638,30 +613,22 @@ fn count_session(context: &Context<'_>, exchange: &Exchange, slot: &Slot) {
     counters.sessions.increment();
 }
 
-/// An idle connection: the one kept for the client, or one of the pool.
+/// An idle connection: one that stays with the client, or one of the pool.
 fn idle_connection(
     context: &Context<'_>,
     exchange: &Exchange,
     slot: &Slot,
-    kept: &mut Option<KeptConnection>,
     plan: &ConnectionPlan,
     requirements: &ConnectionRequirements,
 ) -> Option<ReadyConnection> {
     let (backend, server) = (slot.backend(), slot.server());
-    if let Some(own) = kept.take() {
-        let own = if plan.needs_new_connection {
-            None
-        } else {
-            own.lease.renew(backend, server, requirements)
-        };
-        if let Some(lease) = own {
-            return Some(count_reuse(context, exchange, lease));
-        }
-    }
     if plan.needs_new_connection {
         return None;
     }
-    let lease = pool::take(backend, server, exchange.first, requirements)?;
+    // The client of a stream can repeat it: its first request may meet a connection that is dying.
+    let is_first = exchange.first && context.stream.is_none();
+    let own = context.session.kept.take(backend, server, requirements);
+    let lease = own.or_else(|| pool::take(backend, server, is_first, requirements))?;
     Some(count_reuse(context, exchange, lease))
 }
 
@@ -762,10 +729,10 @@ fn note_connection(context: &Context<'_>, exchange: &mut Exchange, lease: &Lease
 
 /// Returns a connection that is reusable to the pool, or keeps it for its client.
 pub(crate) fn put_back(
+    context: &Context<'_>,
     exchange: &Exchange,
     slot: &Slot,
     lease: Option<Lease>,
-    kept: &mut Option<KeptConnection>,
 ) {
     let server = slot.server();
     let (Some(lease), Some(backend)) = (lease, &exchange.backend) else {
@@ -773,9 +740,8 @@ pub(crate) fn put_back(
     };
     let now = exchange.times.answered.unwrap_or_else(ballast_worker::now);
     if let Some(lease) = pool::give_back(lease, backend, server, now) {
-        *kept = Some(KeptConnection {
-            server: Arc::clone(server),
-            lease,
-        });
+        let count_max = context.frontend.model.kept_connection_count_max;
+        let count_max = count_max.unwrap_or(KEPT_CONNECTION_COUNT) as usize;
+        context.session.kept.keep(server, lease, count_max);
     }
 }
