@@ -139,9 +139,10 @@ fn a_connection_of_another_configuration_is_not_used_again() {
         assert!(both.contains(&seen(None, false)), "{both:?}");
         assert!(both.contains(&seen(Some("a.example"), false)), "{both:?}");
         let wanted = requirements(backend, None);
-        let lease = lease.renew(backend, server, &wanted).unwrap();
+        assert!(lease.fits(backend, server, &wanted));
+        let lease = lease.renew().unwrap();
         tls.configure(origin.trust());
-        assert!(lease.renew(backend, server, &wanted).is_none());
+        assert!(!lease.fits(backend, server, &wanted));
     })
     .unwrap();
 }
