@@ -58,7 +58,7 @@ pub(crate) fn target(
     let mut target = LogTarget {
         endpoint,
         line_bytes_max: 1024,
-        format: LogFormatName::default(),
+        format: None,
         sample: None,
         profile: None,
         facility: Facility(0),
@@ -71,7 +71,7 @@ pub(crate) fn target(
         target.line_bytes_max = u32::try_from(length).expect("the range was checked");
     }
     if args.take("format") {
-        target.format = args.choice(FORMATS)?;
+        target.format = Some(args.choice(FORMATS)?);
     }
     if args.take("sample") {
         target.sample = Some(sample(args)?);

@@ -44,16 +44,7 @@ impl TryFrom<&model::LogTarget> for TargetSpec {
         let number = target.facility.0;
         Ok(Self {
             endpoint: endpoint(&target.endpoint)?,
-            format: match target.format {
-                model::LogFormatName::Local => Format::Local,
-                model::LogFormatName::Rfc3164 => Format::Rfc3164,
-                model::LogFormatName::Rfc5424 => Format::Rfc5424,
-                model::LogFormatName::Priority => Format::Priority,
-                model::LogFormatName::Short => Format::Short,
-                model::LogFormatName::Timed => Format::Timed,
-                model::LogFormatName::Iso => Format::Iso,
-                model::LogFormatName::Raw => Format::Raw,
-            },
+            format: target.format.map(format),
             line_bytes_max: target.line_bytes_max,
             sample: target.sample.as_ref().map(|sample| LineSampling {
                 ranges: sample.ranges.clone(),
@@ -66,6 +57,19 @@ impl TryFrom<&model::LogTarget> for TargetSpec {
                 .level_min
                 .map_or(Level::Emerg, |level| Level::ALL[level as usize]),
         })
+    }
+}
+
+fn format(name: model::LogFormatName) -> Format {
+    match name {
+        model::LogFormatName::Local => Format::Local,
+        model::LogFormatName::Rfc3164 => Format::Rfc3164,
+        model::LogFormatName::Rfc5424 => Format::Rfc5424,
+        model::LogFormatName::Priority => Format::Priority,
+        model::LogFormatName::Short => Format::Short,
+        model::LogFormatName::Timed => Format::Timed,
+        model::LogFormatName::Iso => Format::Iso,
+        model::LogFormatName::Raw => Format::Raw,
     }
 }
 
@@ -96,7 +100,7 @@ mod tests {
         let line = model::LogTarget {
             endpoint: model::LogEndpoint::Udp(model::Address::Inet("127.0.0.1:0".parse().unwrap())),
             line_bytes_max: 2000,
-            format: model::LogFormatName::Rfc5424,
+            format: Some(model::LogFormatName::Rfc5424),
             sample: None,
             profile: None,
             facility: model::Facility(16),
@@ -105,7 +109,7 @@ mod tests {
         };
         let spec = TargetSpec::try_from(&line).unwrap();
         let expected = TargetSpec {
-            format: Format::Rfc5424,
+            format: Some(Format::Rfc5424),
             line_bytes_max: 2000,
             level_max: Level::Notice,
             level_min: Level::Err,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::Duration;
 
-use ballast_wire::syslog::{Level, Origin};
+use ballast_wire::syslog::{Format, Level, Origin};
 
 use crate::queue::LineQueue;
 use crate::set::{LogSet, OpenTarget};
@@ -102,8 +102,9 @@ impl Logs {
         let set = |set: &LogSetSpec| {
             let target = |spec: &Arc<TargetSpec>| {
                 let (sink, sampled) = &opened[&key(spec)];
-                let (format, facility) = (spec.format, spec.facility);
                 let hostname = set.hostname.as_deref();
+                let unsaid = hostname.map_or(Format::Local, |_| Format::Rfc3164);
+                let (format, facility) = (spec.format.unwrap_or(unsaid), spec.facility);
                 let of_profile = spec
                     .profile
                     .as_ref()

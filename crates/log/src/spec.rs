@@ -30,8 +30,9 @@ pub struct LogSetSpec {
 pub struct TargetSpec {
     /// The endpoint.
     pub endpoint: Endpoint,
-    /// The format of the header before the message.
-    pub format: Format,
+    /// The format of the header before the message; `None` for RFC 3164 where a host name is sent, and
+    /// for the same without one elsewhere.
+    pub format: Option<Format>,
     /// `len`: longer lines are cut, newline not counted; limited to [`LINE_BYTES_RANGE`].
     pub line_bytes_max: u32,
     /// Which lines of how many are sent; `None` for all.
@@ -51,7 +52,7 @@ impl TargetSpec {
     pub fn new(endpoint: Endpoint, facility: Facility) -> Self {
         Self {
             endpoint,
-            format: Format::default(),
+            format: None,
             line_bytes_max: LINE_BYTES_DEFAULT,
             sample: None,
             profile: None,

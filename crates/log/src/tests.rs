@@ -32,7 +32,7 @@ fn receive(socket: &UdpSocket) -> String {
 fn target(endpoint: &Endpoint, format: Format) -> TargetSpec {
     let facility = "local0".parse().unwrap();
     TargetSpec {
-        format,
+        format: Some(format),
         ..TargetSpec::new(endpoint.clone(), facility)
     }
 }

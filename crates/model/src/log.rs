@@ -14,8 +14,9 @@ pub struct LogTarget {
     pub endpoint: LogEndpoint,
     /// `len`: longer lines are cut; in bytes, 1024 by default.
     pub line_bytes_max: u32,
-    /// `format`: how the header before the message is written.
-    pub format: LogFormatName,
+    /// `format`: how the header before the message is written. Without one it is that of RFC 3164 where
+    /// `log-send-hostname` gives a name, else [`LogFormatName::Local`].
+    pub format: Option<LogFormatName>,
     /// `sample`: which lines of how many are sent.
     pub sample: Option<LogSample>,
     /// `profile`: how the lines of exchanges are built, where it differs from what the proxy says.
@@ -44,10 +45,9 @@ pub enum LogEndpoint {
 }
 
 /// `format` of a `log` line.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LogFormatName {
-    /// RFC 3164 header without the host name, unless `log-send-hostname` is set.
-    #[default]
+    /// RFC 3164 header without the host name.
     Local,
     /// RFC 3164.
     Rfc3164,

@@ -7,8 +7,8 @@ use ballast_topology::CpuPolicy;
 use super::*;
 use crate::change::diff;
 use crate::{
-    Address, Bind, Facility, Frontend, Global, Level, LogEndpoint, LogFormatName, LogTarget,
-    PortSpec, Route, RouteTarget, Server,
+    Address, Bind, Facility, Frontend, Global, Level, LogEndpoint, LogTarget, PortSpec, Route,
+    RouteTarget, Server,
 };
 
 fn config(change: impl FnOnce(&mut Backend, &mut Server)) -> Config {
@@ -169,7 +169,7 @@ fn log_target() -> LogTarget {
     LogTarget {
         endpoint: LogEndpoint::Unix("/dev/log".into()),
         line_bytes_max: 1024,
-        format: LogFormatName::default(),
+        format: None,
         sample: None,
         profile: None,
         facility: Facility(16),

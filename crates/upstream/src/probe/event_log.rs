@@ -51,7 +51,7 @@ impl EventLog {
         let console = if console {
             let facility: Facility = "daemon".parse().expect("a facility of RFC 5424");
             let target = TargetSpec {
-                format: Format::Raw,
+                format: Some(Format::Raw),
                 line_bytes_max: 4096,
                 ..TargetSpec::new(Endpoint::Fd(2), facility)
             };
