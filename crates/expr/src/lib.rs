@@ -65,7 +65,7 @@ pub use cast_help::missing_cast;
 pub use condition_index::{Candidates, ConditionIndex};
 pub use condition_result::ConditionResult;
 pub use config_line::{ConfigLine, FileName};
-pub use conv::{Converter, converter, converters};
+pub use conv::{Converter, converter, converters, is_forwarded_element};
 pub use effects::SideEffects;
 pub use error::{ExpressionError, nearest};
 pub use eval::{eval, eval_as, eval_with};

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::args::ArgKind::Text;
-use crate::args::{Arg, text_arg};
+use crate::args::{Arg, bytes_arg};
 use crate::conv::{Converter, NO_ARGS, args, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::number_text::push_int;
@@ -194,6 +194,11 @@ fn parameters(header: &[u8]) -> Option<[Option<(usize, usize)>; 4]> {
     }
 }
 
+/// Whether the value of a `Forwarded` field is one element of the grammar of RFC 7239.
+pub fn is_forwarded_element(value: &[u8]) -> bool {
+    parameters(value).is_some()
+}
+
 fn is_valid<'f>(
     cx: &mut Evaluation<'f, '_>,
     _: &'f [Arg],
@@ -209,7 +214,7 @@ fn field<'f>(
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
     let text = text_of(input)?;
-    let wanted = text_arg(args, 0).as_bytes();
+    let wanted = bytes_arg(args, 0);
     let number = PARAMETERS.iter().position(|name| *name == wanted)?;
     let (from, to) = parameters(cx.scratch.bytes(text))?[number]?;
     Some(Sample::Str(cx.scratch.part(text, from, to)))

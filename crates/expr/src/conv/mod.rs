@@ -22,6 +22,8 @@ mod stick;
 pub(crate) mod text;
 mod time;
 
+pub use forwarded::is_forwarded_element;
+
 use std::collections::HashMap;
 use std::sync::OnceLock;
 

@@ -7,7 +7,8 @@
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use ballast_expr::Value;
+use ballast_expr::{Value, is_forwarded_element};
+use ballast_message::{Fields, NoRoom};
 use ballast_model::{ForwardedHeader, ForwardedNode};
 
 use crate::context::Context;
@@ -53,6 +54,23 @@ pub(super) fn value(
         put_node(&mut out, b"for=", &node, port.as_ref());
     }
     out
+}
+
+/// Appends an element to the last `Forwarded`, if that is one that a reader understands, else in a field
+/// of its own: whoever reads the first field alone finds it there. Nothing is appended for no value.
+pub(super) fn append(fields: &mut Fields, value: &[u8]) -> Result<(), NoRoom> {
+    if value.is_empty() {
+        return Ok(());
+    }
+    let last = fields.positions(b"forwarded").next_back();
+    let before = last.and_then(|at| Some((at, fields.field(at)?.value)));
+    match before.filter(|(_, value)| is_forwarded_element(value)) {
+        Some((at, before)) => {
+            let both = [before, value].join(&b","[..]);
+            fields.replace_value(at, &both)
+        }
+        None => fields.add(b"forwarded", value),
+    }
 }
 
 /// A node (RFC 7239, section 6).

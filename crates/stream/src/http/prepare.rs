@@ -43,9 +43,7 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
     }
     if let Some(option) = &backend.model.forwarded {
         let value = forwarded::value(option, context, exchange);
-        if !value.is_empty() {
-            exchange.request.fields_mut().add(b"forwarded", &value)?;
-        }
+        forwarded::append(exchange.request.fields_mut(), &value)?;
     }
     if let Some(cookie) = &backend.model.cookie {
         let fields = exchange.request.fields_mut();
