@@ -3,10 +3,11 @@
 //! Every method that takes a word returns a diagnostic at the wrong word if it fails, so that
 //! handlers are a sequence of `?`.
 
+use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use ballast_expr::{AclSet, Condition, Expr, LogFormat, Usage};
+use ballast_expr::{AclSet, Condition, Expr, LogFormat, Usage, text_of_bytes};
 use ballast_syntax::{
     Diagnostic, SourceLine, Span, TimeUnit, ValueError, ValueErrorKind, Word, parse_duration,
     parse_size,
@@ -160,6 +161,14 @@ impl<'a> Args<'a> {
     pub(crate) fn texts(&self) -> Vec<&'a str> {
         let rest = self.line.words.get(self.at..).unwrap_or_default();
         rest.iter().map(Word::text).collect()
+    }
+
+    /// The same for what compares or writes bytes, as rules and conditions do: bytes that are not UTF-8
+    /// are in them as [`text_of_bytes`] says.
+    #[must_use]
+    pub(crate) fn exact_texts(&self) -> Vec<Cow<'a, str>> {
+        let rest = self.line.words.get(self.at..).unwrap_or_default();
+        rest.iter().map(exact_text).collect()
     }
 
     // === diagnostics ===
@@ -394,9 +403,9 @@ impl<'a> Args<'a> {
         if self.is_empty() {
             return Ok(None);
         }
-        let texts = self.texts();
+        let texts = self.exact_texts();
         let base = self.at;
-        let parsed = Condition::parse(&texts, acls);
+        let parsed = Condition::parse(&borrowed(&texts), acls);
         let condition = parsed.map_err(|error| {
             let what = format!(
                 "error detected while parsing the condition of '{}'",
@@ -413,8 +422,8 @@ impl<'a> Args<'a> {
     /// # Errors
     /// When there is none, or it is invalid.
     pub(crate) fn format(&mut self, what: &str, usage: Usage) -> Result<LogFormat, Diagnostic> {
-        let text = self.text(what)?;
-        LogFormat::parse(text, usage).map_err(|error| {
+        let text = exact_text(self.word(what)?);
+        LogFormat::parse(&text, usage).map_err(|error| {
             let what = format!("error in the format of '{}'", self.keyword);
             self.expr_error(self.at - 1, &error, &what)
         })
@@ -429,8 +438,8 @@ impl<'a> Args<'a> {
             return Err(self.missing_argument(what));
         }
         let base = self.at;
-        let texts = self.texts();
-        match Expr::parse_words(&texts) {
+        let texts = self.exact_texts();
+        match Expr::parse_words(&borrowed(&texts)) {
             Ok((expr, used)) => {
                 self.at += used;
                 Ok(expr)
@@ -476,4 +485,16 @@ impl<'a> Args<'a> {
         };
         self.wrong_at(at, message)
     }
+}
+/// A word's text with all its bytes.
+fn exact_text(word: &Word) -> Cow<'_, str> {
+    match word.is_utf8() {
+        true => Cow::Borrowed(word.text()),
+        false => text_of_bytes(word.bytes()),
+    }
+}
+
+/// The words as parsers of rules and expressions take them.
+pub(crate) fn borrowed<'t>(texts: &'t [Cow<'_, str>]) -> Vec<&'t str> {
+    texts.iter().map(|text| &**text).collect()
 }

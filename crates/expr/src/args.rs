@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::base64::unbase64;
+use crate::byte_text::{bytes_of_text, is_text};
 use crate::error::ExpressionError;
 use crate::fix_message;
 use crate::links::LinkedAcl;
@@ -407,6 +408,7 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, ExpressionError> {
             })?),
         },
         ArgKind::DistccToken if text.len() != 4 => return Err(refuse()),
+        ArgKind::Text if !is_text(text) => ArgValue::Bytes(bytes_of_text(text).into()),
         ArgKind::DistccToken | ArgKind::Text => ArgValue::Text,
         ArgKind::Address => ArgValue::Ip(text.parse().map_err(|_| refuse())?),
         ArgKind::Ipv4 => ArgValue::Ip(IpAddr::V4(text.parse::<Ipv4Addr>().map_err(|_| refuse())?)),
@@ -593,6 +595,14 @@ pub(crate) fn table_arg(args: &[Arg], position: usize) -> Option<&str> {
         }),
         _ => None,
     }
+}
+
+/// The bytes of the text at `position`; empty when it was left out.
+pub(crate) fn bytes_arg(args: &[Arg], position: usize) -> &[u8] {
+    args.get(position).map_or(b"", |arg| match &arg.value {
+        ArgValue::Bytes(bytes) => bytes,
+        _ => arg.text.as_bytes(),
+    })
 }
 
 /// The text of the argument at `position`; empty when it was left out.

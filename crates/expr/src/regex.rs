@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use regex_syntax::hir::{HirKind, Look};
 
 use crate::backtrack::Program;
+use crate::byte_text::expression_of_text;
 use crate::error::ExpressionError;
 use crate::pcre::Pcre;
 use crate::search_limit::SearchLimit;
@@ -52,7 +53,7 @@ impl Regex {
     /// # Errors
     /// When the pattern is not valid in either engine.
     pub fn new(source: &str, fold: bool) -> Result<Regex, ExpressionError> {
-        let pcre = Pcre::read(source, fold)?;
+        let pcre = Pcre::read(&expression_of_text(source), fold)?;
         let invalid = |cause: String| {
             let message = format!("regex '{source}' is invalid: {}", last_line(&cause));
             ExpressionError::new(message, 0..source.len())

@@ -77,8 +77,8 @@ impl RunState<'_> {
 
     /// Appends the rendered `format` to `workspace.text`.
     pub(crate) fn render_more(&mut self, format: &LogFormat) {
-        if let Some(text) = format.as_literal() {
-            self.workspace.text.extend_from_slice(text.as_bytes());
+        if let Some(bytes) = format.as_literal_bytes() {
+            self.workspace.text.extend_from_slice(bytes);
             return;
         }
         let Workspace { scratch, text, .. } = &mut *self.workspace;

@@ -5,10 +5,10 @@
 
 use ballast_expr::{LogFormat, Usage};
 use ballast_model::ErrorPage;
-use ballast_syntax::{Diagnostic, SectionKind, Span};
+use ballast_syntax::{Diagnostic, SectionKind, Span, Word};
 
 use super::rules::error_reply;
-use crate::args::Args;
+use crate::args::{Args, borrowed};
 use crate::context::{Context, suggestion};
 use crate::draft::{ErrorGroupUse, ProxyDraft};
 use crate::keyword::{Row, Sections};
@@ -275,7 +275,8 @@ fn http_error(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    let (texts, base) = (args.texts(), args.position());
+    let (exact, base) = (args.exact_texts(), args.position());
+    let texts = borrowed(&exact);
     let mut answer = HttpErrorLine::default();
     while let Some(word) = args.next() {
         http_error_word(word, &mut answer, args, context)?;
@@ -375,9 +376,9 @@ fn http_error_word(
             answer.payload = Payload::Format;
         }
         "string" => {
-            let text = args.next().unwrap_or_default();
+            let text = args.next_word().map_or(&b""[..], Word::bytes);
             let location = context.file_and_line(args.span());
-            answer.payload = Payload::Body(location, text.as_bytes().to_vec());
+            answer.payload = Payload::Body(location, text.to_vec());
         }
         "lf-string" => {
             args.format("<fmt> after 'lf-string'", Usage::Text)?;
@@ -416,12 +417,12 @@ fn response(
     if let Some(content_type) = content_type {
         head.push_str(&format!("content-type: {content_type}\r\n"));
     }
-    for (name, value) in headers {
-        let value = value.as_literal().unwrap_or_default();
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    head.push_str("\r\n");
     let mut bytes = head.into_bytes();
+    for (name, value) in headers {
+        let value = value.as_literal_bytes().unwrap_or_default();
+        bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+    }
+    bytes.extend_from_slice(b"\r\n");
     bytes.extend_from_slice(body);
     bytes
 }

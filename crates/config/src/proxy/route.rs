@@ -8,7 +8,7 @@ use ballast_model::{Route, RouteTarget, UseServer, UseServerTarget};
 use ballast_syntax::Diagnostic;
 
 use super::expressions;
-use crate::args::Args;
+use crate::args::{Args, borrowed};
 use crate::context::{Context, LUA};
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
@@ -98,7 +98,8 @@ fn acl(
 ) -> Result<(), Diagnostic> {
     super::rules::named_defaults(draft, args)?;
     let base = args.position();
-    let texts = args.texts();
+    let exact = args.exact_texts();
+    let texts = borrowed(&exact);
     let Some(name) = texts.first().copied() else {
         return Err(args.missing_argument("a name and a criterion"));
     };

@@ -10,7 +10,7 @@ use ballast_syntax::{Diagnostic, SectionKind};
 
 use super::expressions;
 use super::words::{TableUse, TableUser};
-use crate::args::Args;
+use crate::args::{Args, borrowed};
 use crate::context::Context;
 use crate::draft::ProxyDraft;
 use crate::feature::feature_of;
@@ -164,7 +164,8 @@ fn rule(
 ) -> Result<(), Diagnostic> {
     named_defaults(draft, args)?;
     let base = args.position();
-    let texts = args.texts();
+    let texts = args.exact_texts();
+    let texts = borrowed(&texts);
     let rule = parsed_rule(draft, args, context, (rule_set, &texts, base), false)?;
     args.rest();
     let span = args.span();

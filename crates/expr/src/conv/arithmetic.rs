@@ -1,7 +1,7 @@
 //! Integers and booleans, manual 7.3.1.
 
 use crate::args::ArgKind::{IntOrVar, Text, Var};
-use crate::args::{Arg, ArgValue, text_arg};
+use crate::args::{Arg, ArgValue, bytes_arg};
 use crate::conv::{Converter, NO_ARGS, args, named_var, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind};
@@ -112,7 +112,7 @@ fn iif<'f>(_: &mut Evaluation<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Op
     let Sample::Bool(truth) = input else {
         return None;
     };
-    Some(Sample::str(text_arg(args, usize::from(!truth)).as_bytes()))
+    Some(Sample::str(bytes_arg(args, usize::from(!truth))))
 }
 
 /// The difference of the first bytes that differ, or of the lengths.

@@ -1,7 +1,7 @@
 //! Encodings and structured formats, manual 7.3.1.
 
 use crate::args::ArgKind::{Int, Text};
-use crate::args::{Arg, int_arg, text_arg};
+use crate::args::{Arg, bytes_arg, int_arg, text_arg};
 use crate::base64::{enbase64, unbase64};
 use crate::conv::{Converter, NO_ARGS, args, rewritten, rewritten_whole, row, text_of};
 use crate::evaluation::Evaluation;
@@ -243,7 +243,7 @@ fn chunked_decimal(bytes: &[u8], out: &mut Vec<u8>, args: &[Arg], little: bool) 
             break;
         }
         if at > 0 {
-            out.extend_from_slice(text_arg(args, 0).as_bytes());
+            out.extend_from_slice(bytes_arg(args, 0));
         }
         let fold = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
         let number = if little {
@@ -266,7 +266,7 @@ fn chunked_hex(bytes: &[u8], out: &mut Vec<u8>, args: &[Arg]) -> Option<()> {
             break;
         }
         if at > 0 {
-            out.extend_from_slice(text_arg(args, 0).as_bytes());
+            out.extend_from_slice(bytes_arg(args, 0));
         }
         chunk.iter().for_each(|byte| push_hex(out, *byte, UPPER));
     }

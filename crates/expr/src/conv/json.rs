@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use crate::args::ArgKind::Text;
-use crate::args::{Arg, text_arg};
+use crate::args::{Arg, bytes_arg, text_arg};
 use crate::conv::json_walk::{JsonValue, find};
 use crate::conv::{Converter, args, row, text_of};
 use crate::evaluation::Evaluation;
@@ -33,7 +33,7 @@ pub(super) fn query<'f>(
     document: SampleText<'f>,
 ) -> Option<Sample<'f>> {
     let bytes = cx.scratch.bytes(document);
-    match find(bytes, text_arg(args, 0).as_bytes())? {
+    match find(bytes, bytes_arg(args, 0))? {
         JsonValue::Null | JsonValue::Object => None,
         JsonValue::Bool(flag) => Some(Sample::Bool(flag)),
         JsonValue::Array(range) => Some(Sample::Str(cx.scratch.part(

@@ -1,7 +1,7 @@
 //! The choice of a language from `Accept-Language`, manual 7.3.1.
 
 use crate::args::ArgKind::Text;
-use crate::args::{Arg, text_arg};
+use crate::args::{Arg, bytes_arg};
 use crate::conv::{Converter, args, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind};
@@ -22,7 +22,7 @@ fn language<'f>(
     args: &'f [Arg],
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
-    let offered = text_arg(args, 0).as_bytes();
+    let offered = bytes_arg(args, 0);
     let header = cx.scratch.bytes(text_of(input)?);
     let mut best: Option<(u32, &'f [u8])> = None;
     for value in header.split(|byte| *byte == b',') {

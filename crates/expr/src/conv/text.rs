@@ -1,7 +1,7 @@
 //! Cutting and joining of strings and addresses, manual 7.3.1.
 
 use crate::args::ArgKind::{Int, Mask4, Mask6, Regex, Text, Var};
-use crate::args::{Arg, ArgValue, int_arg, text_arg};
+use crate::args::{Arg, ArgValue, bytes_arg, int_arg, text_arg};
 use crate::conv::{Converter, NO_ARGS, args, named_var, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::regex::Groups;
@@ -127,7 +127,7 @@ fn ltrim<'f>(
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
     let text = text_of(input)?;
-    let cut = text_arg(args, 0).as_bytes();
+    let cut = bytes_arg(args, 0);
     let bytes = cx.scratch.bytes(text);
     let from = bytes
         .iter()
@@ -142,7 +142,7 @@ fn rtrim<'f>(
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
     let text = text_of(input)?;
-    let cut = text_arg(args, 0).as_bytes();
+    let cut = bytes_arg(args, 0);
     let bytes = cx.scratch.bytes(text);
     let to = bytes
         .iter()
@@ -230,7 +230,7 @@ fn cut_out<'f>(
     wide: bool,
 ) -> Option<Sample<'f>> {
     let text = text_of(input)?;
-    let delimiters = text_arg(args, 1).as_bytes();
+    let delimiters = bytes_arg(args, 1);
     let count = int_arg(args, 2).unwrap_or(1).max(0);
     let bytes = cx.scratch.bytes(text);
     let (from, to) = pieces(bytes, int_arg(args, 0)?, delimiters, count, wide)?;
@@ -245,11 +245,11 @@ fn concat<'f>(
     let value = named_var(cx, args, 1);
     let text = rewritten(cx, text_of(input)?, |bytes, out| {
         out.extend_from_slice(bytes);
-        out.extend_from_slice(text_arg(args, 0).as_bytes());
+        out.extend_from_slice(bytes_arg(args, 0));
         if let Some(value) = value {
             value.append_to(out);
         }
-        out.extend_from_slice(text_arg(args, 2).as_bytes());
+        out.extend_from_slice(bytes_arg(args, 2));
         Some(())
     })?;
     Some(Sample::Str(text))
@@ -261,7 +261,7 @@ fn add_item<'f>(
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
     let value = named_var(cx, args, 1);
-    let suffix = text_arg(args, 2).as_bytes();
+    let suffix = bytes_arg(args, 2);
     let text = rewritten(cx, text_of(input)?, |bytes, out| {
         out.extend_from_slice(bytes);
         let before = out.len();
@@ -271,7 +271,7 @@ fn add_item<'f>(
         out.extend_from_slice(suffix);
         // The delimiter stands only between two things.
         if before > 0 && out.len() > before {
-            let delimiter = text_arg(args, 0).as_bytes();
+            let delimiter = bytes_arg(args, 0);
             out.splice(before..before, delimiter.iter().copied());
         }
         Some(())
@@ -287,7 +287,7 @@ fn regsub<'f>(
     let ArgValue::Regex(regex) = &args.first()?.value else {
         return None;
     };
-    let template = text_arg(args, 1).as_bytes();
+    let template = bytes_arg(args, 1);
     let global = text_arg(args, 2).contains('g');
     // Nearly all templates are plain text, and the groups are dear.
     let has_groups = memchr::memchr(b'\\', template).is_some();
@@ -438,12 +438,8 @@ fn param<'f>(
     args: &'f [Arg],
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
-    let name = text_arg(args, 0).as_bytes();
-    let delimiter = text_arg(args, 1)
-        .as_bytes()
-        .first()
-        .copied()
-        .unwrap_or(b'&');
+    let name = bytes_arg(args, 0);
+    let delimiter = bytes_arg(args, 1).first().copied().unwrap_or(b'&');
     let text = text_of(input)?;
     let bytes = cx.scratch.bytes(text);
     let mut start = 0;

@@ -1,7 +1,7 @@
 //! Credentials of the `Authorization` field: RFC 7617 and RFC 6750, manual 7.3.6.
 
 use crate::args::ArgKind::{Text, Userlist};
-use crate::args::{Arg, text_arg};
+use crate::args::{Arg, bytes_arg, text_arg};
 use crate::base64::unbase64;
 use crate::evaluation::Evaluation;
 use crate::facts::PasswordCheck;
@@ -140,7 +140,7 @@ fn scheme<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
 }
 
 fn bearer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    let named = text_arg(args, 0).as_bytes();
+    let named = bytes_arg(args, 0);
     let named = if named.is_empty() { field(cx) } else { named };
     let (scheme, token) = credentials(cx, named)?;
     scheme

@@ -1,7 +1,7 @@
 //! Bodies of either message, manual 7.3.6.
 
 use crate::args::ArgKind::Text;
-use crate::args::{Arg, text_arg};
+use crate::args::{Arg, bytes_arg, text_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::Side;
 use crate::fetch::uri::pick_param;
@@ -68,7 +68,7 @@ fn body_param<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample
     cx.stop_expecting(Needs::REQUEST_BODY);
     let ignore_case = text_arg(args, 1).contains('i');
     let body = |cx: &Evaluation<'f, '_>| Some(cx.facts.body(Side::Client)?.bytes);
-    pick_param(cx, text_arg(args, 0), ignore_case, b'&', body).map(Sample::bin)
+    pick_param(cx, bytes_arg(args, 0), ignore_case, b'&', body).map(Sample::bin)
 }
 
 #[cfg(test)]

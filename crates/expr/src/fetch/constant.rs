@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use crate::args::ArgKind::{Int, Ipv4, Ipv6, Text, Var};
-use crate::args::{Arg, ArgValue, int_arg, text_arg};
+use crate::args::{Arg, ArgValue, bytes_arg, int_arg, text_arg};
 use crate::condition_result::ConditionResult;
 use crate::evaluation::Evaluation;
 use crate::fetch::tls::LATER_THAN_3_2;
@@ -45,13 +45,13 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("a constant IPv6 address", address),
     row("meth", args(1, &[Text]), SampleKind::Meth, ALWAYS)
         .examples("meth(GET)", "meth(GET,x)")
-        .implemented("a constant method", |_, args| Some(Sample::meth(text_arg(args, 0).as_bytes()))),
+        .implemented("a constant method", |_, args| Some(Sample::meth(bytes_arg(args, 0)))),
     row("rand", args(0, &[Int]), SampleKind::Int, ALWAYS)
         .examples("rand(100)", "rand(x)")
         .implemented("32 random bits, or a random number below the argument", rand),
     row("str", args(1, &[Text]), SampleKind::Str, ALWAYS)
         .examples("str(text)", "str(a,b)")
-        .implemented("a constant text", |_, args| Some(Sample::str(text_arg(args, 0).as_bytes()))),
+        .implemented("a constant text", |_, args| Some(Sample::str(bytes_arg(args, 0)))),
     row("uuid", args(0, &[Int]), SampleKind::Str, ALWAYS)
         .examples("uuid(7)", "uuid(x)")
         .implemented("a new UUID: version 4 (random), or 7 (by time)", uuid),
@@ -94,7 +94,7 @@ fn boolean<'f>(_: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>
 
 fn binary<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let mut out = cx.scratch.open();
-    for pair in text_arg(args, 0).as_bytes().chunks_exact(2) {
+    for pair in bytes_arg(args, 0).chunks_exact(2) {
         let digit = |byte: u8| (byte as char).to_digit(16).unwrap_or(0) as u8;
         out.push(digit(pair[0]) << 4 | digit(pair[1]));
     }

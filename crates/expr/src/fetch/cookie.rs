@@ -3,7 +3,7 @@
 use ballast_message::{CookiePair, Fields, cookies};
 
 use crate::args::ArgKind::Text;
-use crate::args::{Arg, text_arg};
+use crate::args::{Arg, bytes_arg, text_arg};
 use crate::evaluation::{Evaluation, ValueCursor};
 use crate::facts::Side;
 use crate::fetch::header::fields;
@@ -99,7 +99,7 @@ fn wanted_values<'f>(
     args: &'f [Arg],
     of: Side,
 ) -> Option<impl Iterator<Item = &'f [u8]> + use<'f>> {
-    let name = text_arg(args, 0).as_bytes();
+    let name = bytes_arg(args, 0);
     let sets = of == Side::Server;
     Some(
         lines(cx, of)?
@@ -130,7 +130,7 @@ fn next_value<'f>(
 
 fn value<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
     if cx.iteration.wants_all {
-        let (fields, name) = (fields(cx, of)?, text_arg(args, 0).as_bytes());
+        let (fields, name) = (fields(cx, of)?, bytes_arg(args, 0));
         let value = next_value(&mut cx.iteration.cursor, fields, name, of)?;
         let mut after = cx.iteration.cursor;
         cx.iteration.has_more =
@@ -160,11 +160,7 @@ fn count<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<S
 }
 
 fn names<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
-    let delimiter = text_arg(args, 0)
-        .as_bytes()
-        .first()
-        .copied()
-        .unwrap_or(b',');
+    let delimiter = bytes_arg(args, 0).first().copied().unwrap_or(b',');
     let sets = of == Side::Server;
     // Of those that are set each line tells one.
     let of_line_max = if sets { 1 } else { usize::MAX };

@@ -5,7 +5,7 @@
 //! `doc/protocol-1.txt`).
 
 use crate::args::ArgKind::{DistccToken, Int};
-use crate::args::{Arg, int_arg, text_arg};
+use crate::args::{Arg, bytes_arg, int_arg};
 use crate::evaluation::Evaluation;
 use crate::fetch::payload::{OF_EITHER, at_hand};
 use crate::fetch::{Fetch, args, int_sample, row};
@@ -73,7 +73,7 @@ fn find<'d>(data: &'d [u8], token: &[u8], occurrence: i64) -> Result<Packet<'d>,
 fn packet<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Packet<'f>> {
     let data = cx.facts.data(at_hand(cx))?;
     let occurrence = int_arg(args, 1).unwrap_or(0);
-    match find(data, text_arg(args, 0).as_bytes(), occurrence) {
+    match find(data, bytes_arg(args, 0), occurrence) {
         Ok(packet) => Some(packet),
         Err(is_short) => {
             if !is_short {

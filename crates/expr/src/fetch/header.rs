@@ -3,7 +3,7 @@
 use ballast_message::{Fields, comma_values};
 
 use crate::args::ArgKind::{Int, Text};
-use crate::args::{Arg, int_arg, text_arg};
+use crate::args::{Arg, bytes_arg, int_arg};
 use crate::evaluation::{Evaluation, ValueIteration};
 use crate::facts::Side;
 use crate::fetch::{Fetch, NO_ARGS, args, row};
@@ -166,7 +166,7 @@ fn next_value<'f>(
 
 fn value_bytes<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
     let fields = fields(cx, of)?;
-    let name = text_arg(args, 0).as_bytes();
+    let name = bytes_arg(args, 0);
     let occurrence = int_arg(args, 1).unwrap_or(0);
     if occurrence == 0 && cx.iteration.wants_all {
         return next_value(cx, fields, name, false);
@@ -185,7 +185,7 @@ fn value<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<S
 
 fn line<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let fields = fields(cx, of)?;
-    let name = text_arg(args, 0).as_bytes();
+    let name = bytes_arg(args, 0);
     let occurrence = int_arg(args, 1).unwrap_or(0);
     let line = if occurrence == 0 && cx.iteration.wants_all {
         next_value(cx, fields, name, true)
@@ -248,7 +248,7 @@ fn is_port(text: &[u8]) -> bool {
 
 fn value_count<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let fields = fields(cx, of)?;
-    let name = text_arg(args, 0).as_bytes();
+    let name = bytes_arg(args, 0);
     let count = if name.is_empty() {
         fields
             .iter()
@@ -262,7 +262,7 @@ fn value_count<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Op
 
 fn line_count<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let fields = fields(cx, of)?;
-    let name = text_arg(args, 0).as_bytes();
+    let name = bytes_arg(args, 0);
     let count = if name.is_empty() {
         fields.len()
     } else {
@@ -273,11 +273,7 @@ fn line_count<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Opt
 
 fn names<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let fields = fields(cx, of)?;
-    let delimiter = text_arg(args, 0)
-        .as_bytes()
-        .first()
-        .copied()
-        .unwrap_or(b',');
+    let delimiter = bytes_arg(args, 0).first().copied().unwrap_or(b',');
     let mut out = cx.scratch.open();
     for field in fields.iter() {
         if !out.is_empty() {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::args::ArgKind::Text;
-use crate::args::{Arg, text_arg};
+use crate::args::{Arg, bytes_arg, text_arg};
 use crate::conv::digest::{avalanche, sdbm_continue};
 use crate::evaluation::Evaluation;
 use crate::fetch::{Fetch, NO_ARGS, args, int_sample, row};
@@ -181,12 +181,11 @@ impl<'f> Iterator for QueryParams<'f> {
 /// parameters are in.
 pub(super) fn pick_param<'f>(
     cx: &mut Evaluation<'f, '_>,
-    name: &'f str,
+    name: &'f [u8],
     ignore_case: bool,
     delimiter: u8,
     text: impl FnOnce(&Evaluation<'f, '_>) -> Option<&'f [u8]>,
 ) -> Option<&'f [u8]> {
-    let name = name.as_bytes();
     let is_wanted = |found: &[u8]| {
         name.is_empty()
             || if ignore_case {
@@ -212,13 +211,9 @@ pub(super) fn pick_param<'f>(
 }
 
 fn param<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<&'f [u8]> {
-    let delimiter = text_arg(args, 1)
-        .as_bytes()
-        .first()
-        .copied()
-        .unwrap_or(b'?');
+    let delimiter = bytes_arg(args, 1).first().copied().unwrap_or(b'?');
     let ignore_case = text_arg(args, 2).contains('i');
-    pick_param(cx, text_arg(args, 0), ignore_case, delimiter, |cx| {
+    pick_param(cx, bytes_arg(args, 0), ignore_case, delimiter, |cx| {
         let target = cx.facts.request()?.path_and_query();
         let start = memchr::memchr(delimiter, target)?;
         Some(&target[start + 1..])

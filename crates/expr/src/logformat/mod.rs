@@ -197,6 +197,16 @@ impl LogFormat {
         }
     }
 
+    /// The bytes it always writes when nothing in it varies.
+    pub fn as_literal_bytes(&self) -> Option<&[u8]> {
+        match &*self.steps {
+            [] => Some(b""),
+            [Step::Text(bytes)] => Some(bytes),
+            [Step::Byte(byte)] => Some(std::slice::from_ref(byte)),
+            _ => None,
+        }
+    }
+
     /// The expressions in it.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.items.iter().filter_map(|item| match item {

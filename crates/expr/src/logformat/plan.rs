@@ -4,6 +4,7 @@
 use super::encode::Encoding;
 use super::numbers::is_bare_number;
 use super::{AliasId, Flags, Item, Usage};
+use crate::byte_text::bytes_of_text;
 
 /// A step.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +58,7 @@ pub(super) fn steps(usage: Usage, items: &[Item]) -> Vec<Step> {
                 before = Before::Blank;
                 continue;
             }
-            Item::Literal(more) => text.extend_from_slice(more.as_bytes()),
+            Item::Literal(more) => text.extend_from_slice(&bytes_of_text(more)),
             Item::Alias { alias, flags, .. } if encoding(usage, *flags) == Encoding::Plain => {
                 end_text(&mut steps, &mut text);
                 steps.push(match is_bare_number(alias.id) {

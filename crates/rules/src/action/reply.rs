@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use ballast_expr::{ExpressionError, Linker, LogFormat, Usage};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Usage, bytes_of_text};
 use ballast_message::{NoRoom, Version, is_field_name};
 
 use super::header_value;
@@ -277,7 +277,7 @@ impl Reply {
         if let (Some(kind), true) = (&self.content_type, length > 0) {
             response
                 .fields_mut()
-                .add(b"content-type", kind.as_bytes())?;
+                .add(b"content-type", &bytes_of_text(kind))?;
         }
         Ok(())
     }
@@ -313,7 +313,7 @@ impl ReplyBody {
                 args.refer_to(RuleReference::ErrorFiles(section.clone()));
                 ReplyBody::ErrorFiles(section, None)
             }
-            "string" => ReplyBody::Text(args.text(&expects("str"))?.as_bytes().into()),
+            "string" => ReplyBody::Text(bytes_of_text(args.text(&expects("str"))?).into()),
             "lf-string" => ReplyBody::Format(args.format(Usage::Text, &expects("fmt"))?),
             "errorfile" => {
                 let path = args.text(&expects("file"))?;
