@@ -361,7 +361,7 @@ impl<'f> Compiler<'f> {
         let takes_early_data = self.takes_early_data(tls, written, origin);
         let parts = BindParts {
             time: Arc::new(DefaultTimeProvider),
-            verifier: self.verifier(tls, written)?,
+            verifier: self.verifier(tls, written, origin)?,
             // Early data may come once: they need a session that is kept here, and taken with them.
             ticket_keys: match takes_early_data {
                 true => None,
@@ -421,6 +421,7 @@ impl<'f> Compiler<'f> {
         &mut self,
         tls: &BindTls,
         options: &TlsOptions,
+        origin: &Origin,
     ) -> Option<Option<Arc<ClientVerifier>>> {
         let mode = match options.verify {
             None | Some(VerifyMode::None) => return Some(None),
@@ -431,6 +432,7 @@ impl<'f> Compiler<'f> {
             verify_only: self.authorities(options.ca_verify_file.as_ref())?,
             revocation: self.revocation(options.crl_file.as_ref())?,
         };
+        self.report_unusable(&trust, origin);
         let schemes = match &options.client_signature_algorithms {
             Some(list) => {
                 let translated = translate_signatures(list);
@@ -516,6 +518,15 @@ impl<'f> Compiler<'f> {
         }
     }
 
+    /// Warns once of each authority and revocation list that cannot be used here.
+    fn report_unusable(&mut self, trust: &TrustedAuthorities, origin: &Origin) {
+        for text in trust.remarks() {
+            if self.problems.iter().all(|problem| problem.text != text) {
+                self.report(Severity::Warning, origin, text);
+            }
+        }
+    }
+
     fn trust_file(&mut self, kind: TrustKind, file: &TlsFile) -> Option<Arc<TrustContent>> {
         let (word, compiled) = match kind {
             TrustKind::Authorities => ("ca-file", &self.authorities),
@@ -558,7 +569,7 @@ impl<'f> Compiler<'f> {
 
     /// A server line, and what probes of it need.
     fn server(&mut self, tls: &mut ServerTls, origin: &Origin) {
-        let Some(parts) = self.client_parts(tls) else {
+        let Some(parts) = self.client_parts(tls, origin) else {
             return;
         };
         let compiled = CompiledServer::new(client_options(tls), parts);
@@ -567,14 +578,16 @@ impl<'f> Compiler<'f> {
         }
     }
 
-    fn client_parts(&mut self, tls: &ServerTls) -> Option<ServerLineParts> {
+    fn client_parts(&mut self, tls: &ServerTls, origin: &Origin) -> Option<ServerLineParts> {
         let trust = if tls.verify {
+            let trust = TrustedAuthorities {
+                authorities: self.authorities(tls.ca_file.as_ref())?,
+                verify_only: None,
+                revocation: self.revocation(tls.crl_file.as_ref())?,
+            };
+            self.report_unusable(&trust, origin);
             ServerTrust::Required {
-                trust: TrustedAuthorities {
-                    authorities: self.authorities(tls.ca_file.as_ref())?,
-                    verify_only: None,
-                    revocation: self.revocation(tls.crl_file.as_ref())?,
-                },
+                trust,
                 verify_host: tls.verify_host.clone(),
             }
         } else {
