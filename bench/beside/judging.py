@@ -108,6 +108,12 @@ class Sightings:
     def add(self, outcome):
         self.plays.append(outcome)
 
+    @property
+    def is_steady(self):
+        """Whether each program showed the same in all plays."""
+        first = self.plays[0]
+        return not any(differences(first[name], play[name]) for play in self.plays[1:] for name in first)
+
     def differences(self):
         sides = {name: [play[name] for play in self.plays] for name in ("haproxy", "ballast")}
         common = None
@@ -118,4 +124,8 @@ class Sightings:
                 common = places if common is None else common & places
         last = self.plays[-1]
         found = differences(last["haproxy"], last["ballast"])
+        if [difference.place for difference in found] == ["start"]:
+            # Why it is refused tells which difference this is.
+            said = {name: [last[name]["start"], *last[name].get(SAID, [])[:1]] for name in sides}
+            found = [Difference("start", shown(said["haproxy"]), shown(said["ballast"]))]
         return [difference for difference in found if difference.place in (common or set())]

@@ -13,6 +13,8 @@ from shrinking import shrunk
 STORE = pathlib.Path(__file__).resolve().parent.parent.parent / "target/beside"
 # A difference is believed when it shows in so many plays more.
 PLAYS_MORE = 2
+# What is not the same each time is played so often more: chance may look like a difference for a while.
+PLAYS_MORE_UNSTEADY = 5
 # Shrinking plays so many candidates of one start.
 SHRINK_AT_A_TIME = 30
 # So many differences are shrunk at a time.
@@ -55,6 +57,9 @@ class Search:
         for _ in range(PLAYS_MORE):
             suspects = [(scenario, each) for scenario, each in suspects if self.left(scenario, each)]
             await self.play(*zip(*suspects)) if suspects else None
+        for _ in range(PLAYS_MORE_UNSTEADY):
+            unsteady = [pair for pair in suspects if not pair[1].is_steady and self.left(*pair)]
+            await self.play(*zip(*unsteady)) if unsteady else None
         suspects = [(scenario, self.left(scenario, each), each.plays[-1]) for scenario, each in suspects]
         suspects = [suspect for suspect in suspects if suspect[1]]
         await asyncio.gather(*[self.differing(*suspect) for suspect in suspects])
@@ -140,13 +145,15 @@ class Search:
 def family(difference):
     """A difference without numbers: what shows in which place, and which side lacks it."""
     place = re.sub(r"\.(stream )?\d+", "", difference.place)
+    if place == "start":
+        return place, difference.haproxy[:60], difference.ballast[:60]
     return place, difference.haproxy == "nothing", difference.ballast == "nothing"
 
 
 def kind_of(found):
     """What differences of one cause have in common, as far as can be told: the first place, with its values."""
     first = found[0]
-    values = [re.sub(r"\d+", "N", text)[:80] for text in (first.haproxy, first.ballast)]
+    values = [re.sub(r"\d+", "N", text)[:120] for text in (first.haproxy, first.ballast)]
     return f"{re.sub(r'[.][0-9]+', '', first.place)} {values[0]} {values[1]}"
 
 

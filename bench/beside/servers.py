@@ -7,7 +7,7 @@ import socket
 import frames
 import parts
 from messages import Message, Reader, text_of
-from wire import Wire
+from wire import OPEN, Wire
 
 BACKLOG = 256
 
@@ -79,7 +79,10 @@ class Connection:
         return self.wire.received
 
     def ending(self):
-        return "by the server" if self.wire.ended_here else self.wire.end
+        """Whether the proxy ended with a reset depends on what it had not read, which is chance."""
+        if self.wire.ended_here:
+            return "by the server"
+        return "open" if self.wire.end == OPEN else "ended"
 
 
 class ConnectionTcp(Connection):

@@ -86,6 +86,7 @@ class Plot:
             text = text.replace(f"{side.address}:{port}", f"ADDRESS:{name}").replace(f":{port}", f":{name}")
         text = text.replace(side.address, "127.0.0.1")
         text = re.sub(r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(\.\d+)?", "TIME", text)
+        text = re.sub(r"(?i)^(sec-websocket-key: ).*", r"\1KEY", text)
         text = re.sub(r"127\.0\.0\.1:[3-6]\d{4}\b", "127.0.0.1:CLIENT", text)
         return re.sub(r"[A-Z][a-z]{2}, \d\d[ -][A-Z][a-z]{2}[ -]\d{2,4} \d\d:\d\d:\d\d GMT", "DATE", text)
 
@@ -176,7 +177,8 @@ class Side:
 
     def alerts(self):
         """Why it did not start."""
-        return [line for line in self.said().splitlines() if "ALERT" in line or "error" in line][:3]
+        lines = [line for line in self.said().splitlines() if "ALERT" in line]
+        return [re.sub(r"^\[ALERT\].*?(parsing )?\[\S+\] : ", "", line) for line in lines[:3]]
 
     @property
     def has_ended(self):
