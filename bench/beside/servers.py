@@ -248,7 +248,8 @@ class ConnectionH2(Connection):
     def shown(self):
         seen = {"streams": [stream.shown() for stream in self.frames.opened], "end": self.ending()}
         for name in ("goaway", "fault"):
-            if said := getattr(self.frames, name):
+            # Whether a farewell was read before the end is chance.
+            if (said := getattr(self.frames, name)) and said != "NO_ERROR":
                 seen[name] = said
         return seen
 
