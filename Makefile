@@ -16,7 +16,7 @@ build: ## build target/debug/ballast: what `make run` and the end-to-end checks 
 test: ## the checks, beside HAProxy 3.2 (installs the Debian packages it needs, as root)
 	@scripts/test
 
-exam: build ## the long suites, beside `make test`: the scripts on HAProxy 2.6, testssl.sh, Chromium, h2spec, gRPC
+exam: build ## the long suites, beside `make test`: the scripts on HAProxy 2.6 and over HTTP/2, testssl.sh, Chromium, h2spec, gRPC
 	@scripts/exam
 
 proof: ## build target/proof/ballast: what `make chaos` runs
