@@ -9,7 +9,7 @@ use ballast_expr::{
     AclSet, AddressPair, ExpressionError, Facts, FrontendFacts, Linker, LogFormat, Side, Store,
     Time, Usage, Value, VarName,
 };
-use ballast_message::{HeadLimits, Request, Response, Version};
+use ballast_message::{HeadLimits, NoRoom, Request, Response, Version};
 use ballast_rules::{
     Capability, ExchangeSetting, LogLevel, ParseEnv, Rule, RuleSetKind, RuleSets, Transaction,
     Verdict, Workspace, parse_rule, run,
@@ -146,13 +146,14 @@ impl Transaction for Fake {
     fn set(&mut self, setting: ExchangeSetting) {
         self.settings.push(setting);
     }
-    fn early_hint(&mut self, group: usize, name: &[u8], value: &[u8]) {
+    fn early_hint(&mut self, group: usize, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
         let text = format!(
             "{}: {}",
             String::from_utf8_lossy(name),
             String::from_utf8_lossy(value)
         );
         self.hints.push((group, text));
+        Ok(())
     }
     fn set_log_level(&mut self, level: LogLevel) {
         self.level = Some(level);
