@@ -58,7 +58,7 @@ async fn ask(mut lease: Lease) -> Lease {
     let mut request = Request::new(HeadLimits::default());
     request.set_method(b"GET").unwrap();
     request.set_target(b"/").unwrap();
-    lease.begin(&request, BodyLength::None);
+    lease.begin(&request, BodyLength::None, false);
     let mut duplex = lease.duplex();
     duplex.sink.end_body(&wait, None).await.unwrap();
     let mut response = Response::new(HeadLimits::default());
