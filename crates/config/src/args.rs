@@ -486,12 +486,10 @@ impl<'a> Args<'a> {
         self.wrong_at(at, message)
     }
 }
+
 /// A word's text with all its bytes.
 fn exact_text(word: &Word) -> Cow<'_, str> {
-    match word.is_utf8() {
-        true => Cow::Borrowed(word.text()),
-        false => text_of_bytes(word.bytes()),
-    }
+    text_of_bytes(word.bytes())
 }
 
 /// The words as parsers of rules and expressions take them.

@@ -127,7 +127,7 @@ impl Regex {
             return None;
         };
         let made = linear.before_newline.as_ref()?.get_or_init(|| {
-            let pcre = Pcre::read(&self.source, self.fold).ok()?;
+            let pcre = Pcre::read(&expression_of_text(&self.source), self.fold).ok()?;
             Program::compile(pcre.marked(), self.fold).ok()
         });
         made.as_ref()

@@ -18,6 +18,14 @@ pub enum ReadError {
     Malformed(H1Error),
 }
 
+impl ReadError {
+    /// Whether the peer takes no request of this kind: nothing was sent, the peer is not at fault, and
+    /// another try would meet the same.
+    pub fn is_not_taken(&self) -> bool {
+        matches!(self, Self::Broken(error) if error.kind() == io::ErrorKind::Unsupported)
+    }
+}
+
 impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

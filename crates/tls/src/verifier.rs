@@ -10,6 +10,7 @@
 //! The chain is built without going back: the first trusted issuer that fits, else the first one
 //! that was sent. Every step uses up a certificate, so a peer cannot make it long.
 
+use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
 use rustls::crypto::WebPkiSupportedAlgorithms;
@@ -304,7 +305,7 @@ impl ChainRules<'_> {
     }
 
     /// The list that fits best: without what is unknown, about the certificate, in time; of equal ones
-    /// the first.
+    /// the newest, for a file may still have yesterday's beside today's.
     fn list_of(&self, facts: &Facts, issuer: &Facts) -> Option<&RevocationList> {
         let lists = self.trust.lists_of(&facts.issuer);
         let fitting = lists
@@ -314,6 +315,7 @@ impl ChainRules<'_> {
                 list.has_unknown_critical,
                 !list.is_about(facts),
                 self.list_time(list) != VerifyError::OK,
+                Reverse(list.last_update),
             )
         })
     }

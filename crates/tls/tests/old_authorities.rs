@@ -44,6 +44,8 @@ struct Row {
     serials: [&'static str; 2],
     /// How it signs its revocation list; `None` without one.
     list: Option<&'static str>,
+    /// How it signed the list that stands before that one in the file, and revokes nobody.
+    former_list: Option<&'static str>,
     /// The list's extension.
     extension: &'static str,
     /// How it revokes.
@@ -60,6 +62,7 @@ const ROW: Row = Row {
     leaf: "keyUsage=digitalSignature",
     serials: ["10", "11"],
     list: None,
+    former_list: None,
     extension: "",
     revoke: "",
     expected: Same,
@@ -232,6 +235,10 @@ const ROWS: &[Row] = &[
             "list of another place",
             "issuingDistributionPoint=critical,@place",
         )
+    },
+    Row {
+        former_list: Some("-crl_lastupdate 20200101000000Z -crl_nextupdate 20600101000000Z"),
+        ..revoked("former list before the list", "")
     },
     revoked("revoked for a reason", "-crl_reason keyCompromise"),
     revoked("held back", "-crl_hold holdInstructionReject"),
@@ -518,6 +525,13 @@ fn make(keys: &Path, row: &Row) -> [Case; 2] {
     } else {
         "-crldays 5"
     };
+    write("former", "");
+    if let Some(former) = row.former_list {
+        openssl(
+            at,
+            &format!("ca -config cnf -keyfile {key} -cert root -gencrl -out former {former}"),
+        );
+    }
     openssl(
         at,
         &format!(
@@ -530,7 +544,7 @@ fn make(keys: &Path, row: &Row) -> [Case; 2] {
         &format!("ca -config cnf -keyfile {key} -cert root -gencrl -out list {list} {days}"),
     );
     cases.map(|case| Case {
-        revocation: Some(read("list")),
+        revocation: Some(read("former") + &read("list")),
         ..case
     })
 }

@@ -274,7 +274,12 @@ impl Compiler {
             return self.inner(at, &Node::Repeat(inside));
         }
         for _ in 0..repeat.least {
+            let before = self.steps.len();
             self.node(&repeat.node)?;
+            if self.steps.len() == before {
+                // What takes no step is the same however often it stands there, and no limit of steps ends it.
+                break;
+            }
         }
         match repeat.most {
             None => self.star(repeat),

@@ -87,6 +87,19 @@ fn what_is_too_large_is_refused() {
     assert!(refused("\\k<x>").contains("non-existent"));
 }
 
+#[test]
+fn what_takes_no_step_is_compiled_at_once() {
+    assert_eq!(
+        whole("(?=a)(?:(?:(?:){65535}){65535}){65535}a", "ba"),
+        Some((1, 2))
+    );
+}
+
+#[test]
+fn the_parenthesis_of_a_condition_is_no_group() {
+    assert_eq!(whole("(a)?(?(1)b|c)(?P<n>x)\\k<n>", "abxx"), Some((0, 4)));
+}
+
 /// Expressions that both engines have, without a repeated part that may be empty: of these the
 /// linear engine takes another way.
 fn expressions() -> impl Strategy<Value = String> {

@@ -117,6 +117,11 @@ fn names(text: &[u8]) -> (HashMap<Vec<u8>, usize>, usize) {
             continue;
         }
         let inside = &text[at..];
+        if inside.starts_with(b"?(") {
+            // The parenthesis of a condition is no group.
+            at += 2;
+            continue;
+        }
         if let Some(named) = inside.strip_prefix(b"?P<") {
             count += 1;
             let end = memchr::memchr(b'>', named).unwrap_or(named.len());

@@ -37,8 +37,8 @@ pub(super) struct ConnectionState {
     /// Frames to write; those before `sent` are written.
     pub(super) out: Vec<u8>,
     pub(super) sent: usize,
-    /// Tasks that wait for the peer's settings.
-    pub(super) waiting_for_settings: Vec<Waker>,
+    /// Tasks that wait for news of the connection and have no stream of it: for its settings, or its end.
+    pub(super) waiting_without_stream: Vec<Waker>,
     /// Streams that wait until more of `out` is written.
     pub(super) waiting_for_room: Vec<Rc<StreamState>>,
     /// Whether the peer has closed its side of the connection.
@@ -68,7 +68,7 @@ impl SharedConnection {
                 input: None,
                 out,
                 sent: 0,
-                waiting_for_settings: Vec::new(),
+                waiting_without_stream: Vec::new(),
                 waiting_for_room: Vec::new(),
                 peer_closed: false,
                 failure: None,
@@ -259,12 +259,20 @@ impl ConnectionState {
         for stream in &self.streams {
             stream.fail(failure);
         }
-        self.wake_for_settings();
+        self.wake_without_stream();
     }
 
-    /// Wakes the tasks that wait for the peer's settings.
-    pub(super) fn wake_for_settings(&mut self) {
-        self.waiting_for_settings.drain(..).for_each(Waker::wake);
+    /// Has a task woken that has no stream.
+    pub(super) fn register_without_stream(&mut self, cx: &Context<'_>) {
+        let waiting = &mut self.waiting_without_stream;
+        if !waiting.iter().any(|known| known.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
+    }
+
+    /// Wakes the tasks that have no stream.
+    pub(super) fn wake_without_stream(&mut self) {
+        self.waiting_without_stream.drain(..).for_each(Waker::wake);
     }
 }
 

@@ -232,7 +232,7 @@ impl ConnectionState {
                 stream.fail(StreamFailure::Closed);
             }
         }
-        self.wake_for_settings();
+        self.wake_without_stream();
     }
 
     /// Whether a client must read before it is heard again: answers without a body ask for no window.
@@ -368,7 +368,7 @@ impl ConnectionState {
             Event::WindowOpened => self.wake_turns(),
             Event::Settings => {
                 self.wake_turns();
-                self.wake_for_settings();
+                self.wake_without_stream();
             }
             // A client's names streams that we would have opened.
             Event::GoAway { .. } if self.codec.role() == Role::Server => {}

@@ -88,10 +88,7 @@ impl ServerStreams {
             if state.codec.has_peer_settings() || state.is_gone() {
                 return Poll::Ready(());
             }
-            let waiting = &mut state.waiting_for_settings;
-            if !waiting.iter().any(|known| known.will_wake(cx.waker())) {
-                waiting.push(cx.waker().clone());
-            }
+            state.register_without_stream(cx);
             Poll::Pending
         })
         .await;
@@ -144,11 +141,13 @@ impl ServerStreams {
         asks_protocol: bool,
     ) -> (StreamHandle, u64) {
         let state = &mut *self.shared.state.borrow_mut();
-        let protocol = match asks_protocol {
+        let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
+        // An Upgrade may be passed over (RFC 9110, section 7.8), and is beside a body, which would be the first
+        // that the protocol gets to see.
+        let protocol = match asks_protocol && !has_body {
             true => upgrade_protocol(request.fields()),
             false => None,
         };
-        let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
         // A tunnel, if the server opens it.
         let asks_tunnel = protocol.is_some() || request.method() == Method::Connect;
         let ends_stream = !asks_tunnel && !has_body;
@@ -157,8 +156,6 @@ impl ServerStreams {
         let before = out.len();
         let opened = match is_gone {
             true => Err(SendError::NoStream),
-            // The body would be the first that the protocol gets to see.
-            false if protocol.is_some() && has_body => Err(SendError::ProtocolNotTaken),
             false => codec.send_request(request, protocol, ends_stream, out),
         };
         let sent = (out.len() - before) as u64;
@@ -167,8 +164,7 @@ impl ServerStreams {
             Err(error) => {
                 let stream = StreamState::take(ballast_h2::StreamId::CONNECTION);
                 stream.failure.set(Some(match error {
-                    // Another try would meet the same.
-                    SendError::ProtocolNotTaken => StreamFailure::Protocol,
+                    SendError::ProtocolNotTaken => StreamFailure::NotTaken,
                     _ => StreamFailure::Unprocessed,
                 }));
                 stream

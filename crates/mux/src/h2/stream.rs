@@ -214,6 +214,17 @@ impl StreamHandle {
             Some(StreamFailure::Closed) => Poll::Ready(Ok(())),
             Some(failure) => Poll::Ready(Err(failure.into())),
             None if self.connection.state.borrow().peer_closed => Poll::Ready(Ok(())),
+            // It is not among the connection's streams, which are told of its end.
+            None if self.state.id == StreamId::CONNECTION => {
+                let connection = &mut *self.connection.state.borrow_mut();
+                match connection.failure {
+                    Some(failure) => Poll::Ready(Err(failure.into())),
+                    None => {
+                        connection.register_without_stream(cx);
+                        Poll::Pending
+                    }
+                }
+            }
             None => {
                 self.state.register(cx);
                 Poll::Pending

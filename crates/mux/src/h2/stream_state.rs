@@ -49,6 +49,8 @@ pub(crate) enum StreamFailure {
     Reset(ErrorCode),
     /// The peer did not process its request, which may be repeated elsewhere.
     Unprocessed,
+    /// The peer takes no request of its kind (an extended CONNECT): nothing was sent.
+    NotTaken,
     /// The peer broke the protocol on the stream.
     Violation,
     /// The peer broke the protocol on the connection, or speaks another one.
@@ -66,6 +68,7 @@ impl From<StreamFailure> for io::Error {
                 io::ErrorKind::ConnectionReset.into()
             }
             StreamFailure::Violation | StreamFailure::Protocol => io::ErrorKind::InvalidData.into(),
+            StreamFailure::NotTaken => io::ErrorKind::Unsupported.into(),
             StreamFailure::Closed => io::ErrorKind::UnexpectedEof.into(),
             StreamFailure::Broken(kind) => kind.into(),
         }

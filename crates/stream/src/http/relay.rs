@@ -13,11 +13,11 @@ use ballast_mux::{
     WriteError, relay,
 };
 use ballast_upstream::probe::{self, Observation};
-use ballast_upstream::{ExchangeEnd, Lease, Slot, pool};
+use ballast_upstream::{ExchangeEnd, Lease, Slot};
 
 use super::ConnectionFate;
 use super::respond::{self, ResponseOutcome};
-use super::upstream_connection::{ConnectionPlan, ReadyConnection, RetryReason};
+use super::upstream_connection::{ConnectionPlan, ReadyConnection, RetryReason, put_back};
 use crate::cancellation::wait_for_cancellation;
 use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
@@ -163,13 +163,13 @@ pub(crate) async fn exchange(
         }
         TransferEnd::ServerStuck => RelayEnd::Exit(Exit::UploadStuck),
     };
-    leave_stream(exchange, slot, lease);
+    leave_stream(context, exchange, slot, lease);
     end
 }
 
 /// Ends an exchange that did not end well. A connection that carried it alone is closed; one that
 /// carries streams loses only this one.
-fn leave_stream(exchange: &Exchange, slot: &Slot, lease: Lease) {
+fn leave_stream(context: &Context<'_>, exchange: &Exchange, slot: &Slot, lease: Lease) {
     if lease.stream().is_none() {
         return;
     }
@@ -178,10 +178,7 @@ fn leave_stream(exchange: &Exchange, slot: &Slot, lease: Lease) {
         is_persistent: true,
         is_authenticated_as_client: false,
     };
-    if let (Some(lease), Some(backend)) = (lease.end(end), &exchange.backend) {
-        // What is of one client only is closed.
-        let _ = pool::give_back(lease, backend, slot.server(), ballast_worker::now());
-    }
+    put_back(context, exchange, slot, lease.end(end));
 }
 
 /// The end of an exchange whose client has its response.

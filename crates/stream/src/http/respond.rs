@@ -394,6 +394,9 @@ fn response_failed(
     error: &ReadError,
     progress: ResponseProgress,
 ) -> ResponseOutcome {
+    if error.is_not_taken() {
+        return ResponseOutcome::Exit(Exit::ResponseMissing);
+    }
     let silent = progress == ResponseProgress::Nothing;
     exchange.note_server_failure(error);
     let closed = matches!(error, ReadError::Closed | ReadError::Broken(_));

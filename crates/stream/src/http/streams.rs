@@ -288,7 +288,8 @@ async fn serve_stream(work: StreamWork, timers: &Cell<KeptTimers>) {
             let exit = Exit::Cut(crate::ending::EndingCause::Killed);
             let client = &mut stream.duplex();
             finish(&context, client, exchange, Flow::Break(exit)).await;
-            if !exchange.has_response {
+            // What a server may have is not to be sent again (RFC 9113, section 8.7).
+            if !exchange.has_response && exchange.times.connected.is_none() {
                 stream.refuse();
             }
         }
