@@ -15,6 +15,8 @@ use crate::pcre_property;
 
 /// Stands in the written text for the end of the subject, or before a newline that ends it.
 pub(crate) const END: char = '\u{1}';
+/// The beginning of a line, as it is written.
+const LINE_START: &str = "(?m:^)";
 /// Groups within groups, at most.
 const DEPTH_MAX: usize = 128;
 
@@ -58,13 +60,15 @@ impl Pcre {
             reader = read(reader.groups)?;
         }
         Ok(Pcre {
-            has_end: reader.out.contains(END),
+            // No line begins behind a newline that ends the subject.
+            has_end: reader.out.contains(END) || reader.out.contains(LINE_START),
             text: reader.out,
             backtracks: reader.backtracks,
         })
     }
 
-    /// Whether a newline that ends the subject may be left over by the match.
+    /// Whether a newline that ends the subject is not like another one: the match may leave it over, or
+    /// would find a line behind it.
     pub(crate) const fn has_end(&self) -> bool {
         self.has_end
     }
@@ -201,7 +205,7 @@ impl<'s> Reader<'s> {
                     "[^\\x0A]"
                 }),
                 b'^' => self.place(if self.flags.lines {
-                    "(?m:^)"
+                    LINE_START
                 } else {
                     "(?:\\A)"
                 }),
@@ -277,6 +281,11 @@ impl<'s> Reader<'s> {
     fn repeat(&mut self, times: &str) -> Read {
         if !self.repeatable {
             return Err("quantifier does not follow a repeatable item".to_owned());
+        }
+        let mut numbers = times.split(|c: char| !c.is_ascii_digit());
+        let is_too_big = |number: &str| number.parse().map_or(true, |number: u32| number > 65_535);
+        if numbers.any(|number| !number.is_empty() && is_too_big(number)) {
+            return Err("number too big in {} quantifier".to_owned());
         }
         self.out.push_str(times);
         if self.take("+") {

@@ -40,6 +40,8 @@ fn dollar_matches_before_the_last_newline() {
     assert_eq!(whole("b$", "ab\n"), Some((1, 2)));
     assert_eq!(whole("b$", "ab"), Some((1, 2)));
     assert!(found("(?m)a$", "a\nb"));
+    assert!(found("(?m)^$", "a\n\nb"));
+    assert!(!found("(?m)^$", "a\n"));
 }
 
 #[test]
@@ -107,6 +109,13 @@ fn what_has_no_equivalent_is_refused() {
         "\\p",
         "\\p{",
         "(?n)(a)\\1",
+        "a{65536}",
+        "[a-\\d]",
+        "[\\d-a]",
+        "^*a",
+        "(?<n>a)(?<n>b)",
+        "(?<1n>a)",
+        "(?<=a+)b",
     ] {
         assert!(Regex::new(source, false).is_err(), "{source}");
     }
