@@ -28,6 +28,7 @@ mod facts;
 mod fetch;
 mod files;
 mod fix_message;
+mod groups;
 mod hex;
 mod links;
 mod logformat;
@@ -78,6 +79,7 @@ pub use facts::{
 };
 pub use fetch::{Fetch, LATER_THAN_3_2, cipher_name, fetch, fetches, version_name};
 pub use files::PatternFileReader;
+pub use groups::Groups;
 pub use links::{LinkedAcl, Links};
 pub use logformat::{
     ALIASES, Alias, AliasId, CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT,
@@ -92,7 +94,7 @@ pub use pattern::{
 };
 pub use phase::{Phase, Phases};
 pub use rdp::rdp_cookie;
-pub use regex::{Groups, Regex};
+pub use regex::Regex;
 pub use scratch::Scratch;
 pub use search_limit::SearchLimit;
 pub use set_condition::SetCondition;

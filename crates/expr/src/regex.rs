@@ -12,13 +12,12 @@ use regex_syntax::hir::{HirKind, Look};
 use crate::backtrack::Program;
 use crate::byte_text::expression_of_text;
 use crate::error::ExpressionError;
+use crate::groups::Groups;
 use crate::pcre::Pcre;
 use crate::search_limit::SearchLimit;
 
 /// Bytes one compiled pattern may take.
 const COMPILED_BYTES_MAX: usize = 16 << 20;
-/// Sub-expressions whose positions are reported (PCRE's `\0` to `\9`).
-pub(crate) const GROUPS_MAX: usize = 10;
 
 /// A compiled regular expression; equal when source and flags are.
 #[derive(Clone)]
@@ -42,10 +41,6 @@ struct Linear {
     /// For subjects that end in a newline, where `$` has two places to match; made for the first.
     before_newline: Option<OnceLock<Option<Program>>>,
 }
-
-/// Positions of the groups of one match: where the whole and each of the first nine groups
-/// begin and end, for those that took part.
-pub type Groups = [Option<(usize, usize)>; GROUPS_MAX];
 
 impl Regex {
     /// Compiles `source`; `fold` ignores the case (`-i`).

@@ -16,7 +16,7 @@ mod tests;
 use std::sync::Mutex;
 
 use crate::byte_set::ByteSet;
-use crate::regex::{GROUPS_MAX, Groups};
+use crate::groups::{GROUPS_MAX, Groups};
 
 use compile::Step;
 use machine::{Machine, MachineMemory};

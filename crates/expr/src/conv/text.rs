@@ -4,7 +4,7 @@ use crate::args::ArgKind::{Int, Mask4, Mask6, Regex, Text, Var};
 use crate::args::{Arg, ArgValue, bytes_arg, int_arg, text_arg};
 use crate::conv::{Converter, NO_ARGS, args, named_var, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
-use crate::regex::Groups;
+use crate::groups::Groups;
 use crate::value::{Sample, SampleKind, v6_to_v4};
 use crate::vars::VarName;
 

@@ -16,7 +16,7 @@ use super::search::{Search, SearchPattern, SearchSegment};
 use super::union::PatternUnion;
 use super::{MapKind, MatchMethod};
 use crate::error::ExpressionError;
-use crate::regex::Groups;
+use crate::groups::Groups;
 use crate::value::v6_to_v4;
 
 /// What was matched: the entry's value and, for expressions, the groups.

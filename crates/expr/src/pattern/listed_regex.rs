@@ -9,8 +9,9 @@ use regex_automata::nfa::thompson::backtrack::{self, BoundedBacktracker};
 use regex_automata::util::syntax;
 
 use crate::error::ExpressionError;
+use crate::groups::Groups;
 use crate::pcre::Pcre;
-use crate::regex::{Groups, Regex};
+use crate::regex::Regex;
 use crate::required_text::{self, TextChoice};
 
 /// Compiled expressions that one list keeps, at most. One beyond them is compiled each time it is

@@ -18,7 +18,7 @@ use super::listed_regex::{ListedRegex, RegexWorkspace};
 use super::needles::NeedleSet;
 use super::parse::{is_directory_delimiter, is_domain_delimiter};
 use super::search_cache::SearchCache;
-use crate::regex::Groups;
+use crate::groups::Groups;
 use crate::required_text::TextChoice;
 
 /// Below this many patterns one after the other is faster than a segment.
