@@ -127,6 +127,9 @@ const OF_FRONTENDS: &[Row<Frontend>] = &[
     ("rate-limit sessions unset -> 7", |one| {
         one.session_rate_max = Some(7)
     }),
+    ("max-session-srv-conns unset -> 7", |one| {
+        one.kept_connection_count_max = Some(7)
+    }),
     ("use_backend", |one| one.routes.push(route())),
     ("log", |one| one.common.log_targets.push(log_target())),
 ];
