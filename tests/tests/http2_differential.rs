@@ -128,6 +128,13 @@ fn differs(case: &Case, is_http2: bool) -> Option<&'static str> {
         _ if of("content-length") == Some(&("content-length", "9223372036854775808")) => {
             Some("lengths from 2^63 on are refused, as over HTTP/1")
         }
+        _ if of(":protocol")
+            .is_some_and(|(_, value)| value.is_empty() || value.contains([' ', ','])) =>
+        {
+            Some(
+                "a :protocol that is not the name of one protocol is refused: what it is to a server depends on who reads it",
+            )
+        }
         _ if is_connect && of("content-length").is_some() => {
             Some("a length of what is no body is dropped")
         }

@@ -89,7 +89,6 @@ const CASES: &[(&str, Option<&str>)] = &[
     ("header", Some("c.example")),
     ("header", Some("A.Example")),
     ("header", Some("x.example")),
-    ("header", Some("a.example:443")),
     ("header", Some("127.0.0.1")),
     ("header", Some("a b")),
     ("header-and-host", None),

@@ -159,6 +159,15 @@ impl From<&WriteError> for PeerFault {
 }
 
 impl PeerFault {
+    /// The status for a client that failed so; `late` for one that took too long.
+    fn status(self, late: u16) -> u16 {
+        match self {
+            Self::TimedOut => late,
+            Self::Closed => 400,
+            Self::Malformed(status) => status,
+        }
+    }
+
     /// The cause to log when the client failed.
     pub(crate) fn of_client(self) -> EndingCause {
         match self {
@@ -310,14 +319,12 @@ impl Exit {
         use EndingCause as C;
         use EndingPhase as P;
         match self {
-            Self::Request(fault, phase) => {
-                let status = match fault {
-                    PeerFault::TimedOut => 408,
-                    PeerFault::Closed => 400,
-                    PeerFault::Malformed(status) => status,
-                };
-                page(status, fault.of_client(), phase, &[N::FailedRequests])
-            }
+            Self::Request(fault, phase) => page(
+                fault.status(408),
+                fault.of_client(),
+                phase,
+                &[N::FailedRequests],
+            ),
             Self::BodyAbandoned => page(400, C::Client, P::Request, &[N::ClientAborts]),
             Self::RequestHeadFull => page(500, C::Internal, P::Request, &[N::FailedRequests]),
             Self::RequestRewrite => page(500, C::Proxy, P::Request, &[N::FailedRewrites]),
@@ -375,19 +382,16 @@ impl Exit {
             Self::ClientLeft(phase) => silent(C::Client, phase, &[]),
             Self::ClientBroke(phase) => silent(C::Client, phase, &[N::ClientAborts]),
             Self::ClientGaveUp(phase) => page(400, C::Client, phase, &[N::ClientAborts]),
-            Self::StaleConnection => silent(
-                C::Server,
-                P::Headers,
-                &[N::FailedResponses, N::ServerAborts],
-            ),
-            Self::ServerRedirect => page(302, C::Local, P::Connect, &[]),
-            Self::Upload(fault, phase) => {
-                let status = match fault {
-                    PeerFault::Malformed(status) => status,
-                    PeerFault::TimedOut | PeerFault::Closed => 400,
-                };
-                page(status, fault.of_client(), phase, fault.counts_of_client())
+            Self::StaleConnection => {
+                silent(C::Server, P::Headers, PeerFault::Closed.counts_of_server())
             }
+            Self::ServerRedirect => page(302, C::Local, P::Connect, &[]),
+            Self::Upload(fault, phase) => page(
+                fault.status(400),
+                fault.of_client(),
+                phase,
+                fault.counts_of_client(),
+            ),
             Self::UploadAfterHead(fault) => {
                 silent(fault.of_client(), P::Data, fault.counts_of_client())
             }
