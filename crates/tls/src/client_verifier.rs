@@ -137,7 +137,7 @@ fn context(
 #[derive(Debug)]
 pub struct ClientVerification {
     verifier: Arc<ClientVerifier>,
-    /// The name in the client's hello is hidden from rustls ([`hidden_name`](crate::hidden_name)).
+    /// The name in the client's hello is hidden from rustls ([`crate::hidden_name`]).
     hides_name: bool,
     verdict: OnceLock<PeerVerdict>,
     /// When this handshake's chain was judged, seconds since 1970: unset for a resumed session,

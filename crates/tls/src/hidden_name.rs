@@ -5,8 +5,8 @@
 //! asked. So it gets the hello with another number in place of `server_name`'s, of an extension that it
 //! does not know and passes over: for rustls the client sent no name. Both sides prove to each other that
 //! they saw the same hello, so every hash over it must be made of what the client sent: the suites of
-//! such a handshake hash with the number put back ([`RestoringHash`]), and so does the check of a client's
-//! signature in TLS 1.2, which is one over the messages themselves ([`restore`]).
+//! such a handshake hash with the number put back (`RestoringHash`), and so does the check of a client's
+//! signature in TLS 1.2, which is one over the messages themselves (`restore`).
 //!
 //! Other handshakes know nothing of this. A hello that has the other number itself is left as it is.
 

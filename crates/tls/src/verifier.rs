@@ -3,7 +3,7 @@
 //! (openssl-verification-options(1)). A browser's rules would refuse certificates that have served
 //! for years: version 1 roots, names in the subject only, no extended key usage.
 //!
-//! Some signatures that OpenSSL checks cannot be checked here ([`signatures`](crate::signatures)): where the weak digest (68)
+//! Some signatures that OpenSSL checks cannot be checked here (`signatures`): where the weak digest (68)
 //! of one is ignored, a bad signature (7) is found. The errors 32 to 63, violated name constraints
 //! among them, are ignored by no line, as under HAProxy 3.2.
 //!
