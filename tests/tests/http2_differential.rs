@@ -144,9 +144,6 @@ fn differs(case: &Case, is_http2: bool) -> Option<&'static str> {
         _ if is_http2 && case.fields.contains(&("cookie", "")) => {
             Some("an empty cookie at the end leaves a space behind the separator")
         }
-        _ if is_http2 && is_connect && of(":protocol").is_some() => {
-            Some("extended CONNECT is not passed on to a server of HTTP/2 yet: 502")
-        }
         _ => None,
     }
 }
