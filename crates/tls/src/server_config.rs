@@ -71,16 +71,22 @@ pub(crate) fn fragment_size(record_bytes_max: u32) -> Option<usize> {
 }
 
 impl BindParts {
-    /// What a session belongs to: who judges clients, and the scope.
-    fn resumption_context(&self) -> ResumptionContext {
+    /// What a session belongs to: who judges clients, the scope, and the name that is hidden from rustls,
+    /// which compares the others itself.
+    fn resumption_context(&self, hidden_name: Option<&[u8]>) -> ResumptionContext {
         let verifier = self.verifier.as_ref();
         let context = verifier.map_or([0; 32], |verifier| verifier.context());
-        if self.scope.is_empty() {
+        if self.scope.is_empty() && hidden_name.is_none() {
             return context;
         }
         let mut digest = Context::new(&SHA256);
         digest.update(&context);
         digest.update(self.scope.as_bytes());
+        if let Some(name) = hidden_name {
+            // No scope has this byte.
+            digest.update(&[0]);
+            digest.update(name);
+        }
         let mut context = ResumptionContext::default();
         context.copy_from_slice(digest.finish().as_ref());
         context
@@ -192,7 +198,7 @@ impl BindTlsSettings {
         let mut chacha_first = translated.suites.clone();
         chacha_first.sort_by_key(|suite| !is_chacha20(u16::from(suite.suite())));
         let has_other_order = !parts.prefer_client_ciphers && chacha_first != translated.suites;
-        let config = |suites| recipe.config(provider(suites), recipe.verification(false));
+        let config = |suites| recipe.config(provider(suites), recipe.verification(false), None);
         Ok(Self {
             chacha_config: has_other_order.then(|| config(chacha_first)).transpose()?,
             config: config(translated.suites.clone())?,
@@ -265,7 +271,10 @@ impl BindTlsSettings {
             Some(config) if first.is_some_and(is_chacha20) => config,
             _ => &self.config,
         };
-        let hides_name = hello.server_name().is_some_and(hidden_name::is_hidden);
+        let hidden_name = hello
+            .server_name()
+            .filter(|name| hidden_name::is_hidden(name));
+        let hides_name = hidden_name.is_some();
         let verification = self.recipe.verification(hides_name);
         // rustls takes a verifier and suites when a configuration is built, and only then.
         let built = (hides_name || verification.is_some()).then(|| {
@@ -274,7 +283,8 @@ impl BindTlsSettings {
                 let provider = Arc::make_mut(&mut provider);
                 provider.cipher_suites = hidden_name::restoring(&provider.cipher_suites);
             }
-            self.recipe.config(provider, verification.clone()).ok()
+            let verification = verification.clone();
+            self.recipe.config(provider, verification, hidden_name).ok()
         });
         // The base verifies too: it only keeps no verdict for this handshake.
         let mut config = built.flatten().unwrap_or_else(|| base.clone());
@@ -327,6 +337,7 @@ impl ConfigRecipe {
         &self,
         provider: Arc<CryptoProvider>,
         verification: Option<Arc<ClientVerification>>,
+        hidden_name: Option<&[u8]>,
     ) -> Result<ServerConfig, OptionError> {
         let parts = &self.parts;
         let verifier: Arc<dyn ClientCertVerifier> = match verification {
@@ -342,7 +353,7 @@ impl ConfigRecipe {
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::new(NoCertificate));
         // Sessions belong to who judges clients, here and nowhere else.
-        let context = parts.resumption_context();
+        let context = parts.resumption_context(hidden_name);
         let age = SessionAge {
             time: Arc::clone(&parts.time),
             lifetime_s: parts.session_lifetime_s,

@@ -3,7 +3,8 @@
 //! A ticket is sealed for a *context*: a digest of all that decides whether a client is let in
 //! (the verifier, its authorities and revocation lists). Where bind lines share keys, a session
 //! made on an open one is no session for one that wants client certificates. The server name is
-//! part of the session itself: rustls compares it.
+//! part of the session itself: rustls compares it. One that is hidden from rustls ([`crate::hidden_name`])
+//! is part of the context.
 //!
 //! The file's bytes are HAProxy's; what is sealed is rustls's session, so tickets go from Ballast
 //! to Ballast only. The first 16 bytes of a key name it, the others are stretched to a key for

@@ -205,6 +205,20 @@ fn twins_are_told_apart_and_signatures_limited() {
 }
 
 #[test]
+fn a_session_of_a_hidden_name_belongs_to_it() {
+    let (plain, mut scoped) = (parts(), parts());
+    scoped.scope = "listen".into();
+    let mut contexts = Vec::new();
+    for parts in [&plain, &scoped] {
+        for name in [None, Some(&b"a..b"[..]), Some(b"app:443")] {
+            let context = parts.resumption_context(name);
+            assert!(!contexts.contains(&context), "{name:?}");
+            contexts.push(context);
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_carried_out_is_refused() {
     let refused = |text: &str| {
         BindTlsSettings::new(&options(text), &parts())
