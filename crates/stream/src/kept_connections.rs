@@ -49,6 +49,10 @@ impl KeptConnections {
     /// Keeps one, unless there are `count_max` already (`max-session-srv-conns`): then it is closed.
     pub(crate) fn keep(&self, server: &Arc<Server>, lease: Lease, count_max: usize) {
         let mut connections = self.0.borrow_mut();
+        if connections.len() >= count_max {
+            // Those that their server has closed meanwhile keep no place.
+            connections.retain(|kept| kept.lease.is_reusable());
+        }
         if connections.len() < count_max {
             let server = Arc::clone(server);
             connections.push(KeptConnection { server, lease });

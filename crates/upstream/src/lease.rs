@@ -264,7 +264,7 @@ impl Lease {
     }
 
     /// Whether it can carry another exchange: the server sent nothing and did not close.
-    pub(crate) fn is_reusable(&self) -> bool {
+    pub fn is_reusable(&self) -> bool {
         self.leased.connection.is_reusable()
     }
 
