@@ -470,15 +470,33 @@ async fn is_unprocessed(mut connection: ServerConnection) -> bool {
     source.is_unprocessed()
 }
 
+/// How a server ends a connection.
+const ENDINGS: [fn(&mut End); 3] = [
+    |end| end.close(),
+    |end| end.codec.go_away(ErrorCode::NO_ERROR),
+    |end| end.send_frame(0, 0, 0, b"a body of no stream"),
+];
+
+#[test]
+fn who_keeps_a_connection_without_a_stream_hears_of_its_end() {
+    for ending in ENDINGS {
+        block_on(async {
+            let (streams, mut driver, mut end) = server();
+            let mut kept = ServerConnection::on_stream(&streams, Limits::default());
+            let _carried = spawn_local(async move { poll_fn(|cx| driver.poll(cx)).await });
+            let heard = spawn_local(async move { kept.duplex().peer.ended().await });
+            end.settle().await;
+            assert!(!heard.is_finished());
+            ending(&mut end);
+            end.until("its end is heard", |_| heard.is_finished()).await;
+        })
+        .unwrap();
+    }
+}
+
 #[test]
 fn a_request_on_a_connection_that_has_ended_is_unprocessed() {
-    type Ending = fn(&mut End);
-    let endings: [Ending; 3] = [
-        |end| end.close(),
-        |end| end.codec.go_away(ErrorCode::NO_ERROR),
-        |end| end.send_frame(0, 0, 0, b"a body of no stream"),
-    ];
-    for ending in endings {
+    for ending in ENDINGS {
         block_on(async {
             let (streams, mut driver, mut end) = server();
             let carried = spawn_local(async move { poll_fn(|cx| driver.poll(cx)).await });
