@@ -67,7 +67,8 @@ names_of_failed() {
 # adds its counts to the totals; any other step counts as one check.
 step() {
   local name=$1 log start status=0 counts good bad word=ok follower=
-  log=$logs/${name// /-}.log start=$SECONDS
+  # A name such as "over HTTP/2" names no directory.
+  log=$logs/${name//[ \/]/-}.log start=$SECONDS
   shift
   printf '== %s\n' "$name"
   : >"$log"
