@@ -75,11 +75,23 @@ impl FrameClient {
     ///
     /// When the connection is gone.
     pub fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        let length = u32::try_from(payload.len()).expect("a frame of less than 4 GB");
-        let mut bytes = length.to_be_bytes()[1..].to_vec();
-        bytes.extend([kind, flags]);
-        bytes.extend(stream.to_be_bytes());
-        bytes.extend(payload);
+        self.send_all(&[(kind, flags, stream, payload)]);
+    }
+
+    /// Sends frames (type, flags, stream, payload) in one write.
+    ///
+    /// # Panics
+    ///
+    /// When the connection is gone.
+    pub fn send_all(&mut self, frames: &[(u8, u8, u32, &[u8])]) {
+        let mut bytes = Vec::new();
+        for (kind, flags, stream, payload) in frames {
+            let length = u32::try_from(payload.len()).expect("a frame of less than 4 GB");
+            bytes.extend(&length.to_be_bytes()[1..]);
+            bytes.extend([*kind, *flags]);
+            bytes.extend(stream.to_be_bytes());
+            bytes.extend(*payload);
+        }
         self.write(&bytes);
     }
 

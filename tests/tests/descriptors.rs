@@ -1,13 +1,17 @@
-//! `show fd`: connections at rest, those whose handshakes go on, and those over TLS.
+//! Descriptors: what `show fd` says of connections at rest, during handshakes and over TLS, and what the log
+//! says when there are none left.
 
+use std::collections::HashSet;
+use std::fs;
 use std::net::TcpStream;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use ballast_tests::origin::answer;
 use ballast_tests::{
-    Authority, Client, Origin, Profile, Program, Proxy, RuntimeApi, SealedClient, eventually,
-    free_port,
+    Authority, Client, LogSink, Origin, Profile, Program, Proxy, RuntimeApi, SealedClient,
+    eventually, free_port,
 };
 
 /// After this an idle connection rests: it is called after one to two seconds. Nothing tells from
@@ -83,5 +87,56 @@ fn a_connection_over_tls_is_described_during_its_handshake_and_after() {
         assert!(lines_with(&api, " mux=H1 ")[0].contains(" xprt=SSL"));
         drop(silent);
         eventually("it has left", || lines_with(&api, " nomux ").is_empty());
+    }
+}
+
+/// The descriptor that a process opens after `more` others.
+fn nth_free_descriptor(pid: u32, more: usize) -> usize {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
+    let names = open.map(|entry| entry.expect("an entry").file_name());
+    let used: HashSet<usize> = names
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .collect();
+    let mut free = (0..).filter(|number| !used.contains(number));
+    free.nth(more).expect("numbers do not end")
+}
+
+/// Lines of exchanges name no reason, and nobody reads the standard error of a process in the background.
+#[test]
+fn the_log_says_that_there_are_none_left() {
+    for program in Program::both() {
+        // One more is the client's connection: the socket to the server fails.
+        for (more, proxy_name) in [(1, "app"), (0, "www")] {
+            let (origin, sink, port) = (
+                Origin::start(|_| answer(200, "")),
+                LogSink::start(),
+                free_port(),
+            );
+            let text = format!(
+                "global\n nbthread 1\n log 127.0.0.1:{} local0\n\
+                 defaults\n mode http\n log global\n retries 0\n timeout connect 5s\n timeout client 20s\n \
+                 timeout server 20s\n\
+                 frontend www\n bind 127.0.0.1:{port}\n http-request return status 200 if {{ path /first }}\n \
+                 default_backend app\n\
+                 backend app\n server one 127.0.0.1:{}\n",
+                sink.port(),
+                origin.port()
+            );
+            let proxy = Proxy::start(&program, &text, &[port]);
+            // HAProxy opens the socket to the log with the first line.
+            let mut first = Client::connect(port);
+            assert_eq!(first.get("/first").status, 200);
+            let _ = sink.line();
+            let descriptors_max = nth_free_descriptor(proxy.pid(), more);
+            let limited = Command::new("prlimit")
+                .arg(format!("--pid={}", proxy.pid()))
+                .arg(format!("--nofile={descriptors_max}:"))
+                .status();
+            assert!(limited.expect("prlimit is there").success());
+            let mut client = Client::connect(port);
+            client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            let line = sink.line_with(&format!("Proxy {proxy_name} "));
+            assert!(line.contains("'ulimit-n'"), "{}: {line}", program.name());
+        }
     }
 }

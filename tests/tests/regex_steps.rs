@@ -16,22 +16,30 @@ fn a_search_that_takes_too_long_is_given_up_counted_and_logged() {
         sink.port()
     );
     let proxy = Proxy::start(&Program::ballast(), &text, &[port]);
-    let status = |value: &str| {
+    let status_of_values = |values: &[&str]| {
+        let fields: String = (values.iter())
+            .map(|value| format!("x-a: {value}\r\n"))
+            .collect();
         let mut client = Client::connect(port);
-        client.send(format!("GET / HTTP/1.1\r\nhost: a\r\nx-a: {value}\r\n\r\n"));
+        client.send(format!("GET / HTTP/1.1\r\nhost: a\r\n{fields}\r\n"));
         client.response().status
     };
+    let status = |value: &str| status_of_values(&[value]);
     assert_eq!(status("xaab"), 403);
     assert_eq!(status(&format!("{}cb", "a".repeat(10_000))), 200);
     assert_eq!(status("xaab"), 403);
+    // A client says how many values there are: those behind the first share the steps of one search.
+    let hard = format!("{}cb", "a".repeat(3_000));
+    assert_eq!(status_of_values(&[&hard, "xaab"]), 403);
+    assert_eq!(status_of_values(&[&hard, &hard, "xaab"]), 200);
     let metrics = Client::get_once(port, "/metrics?scope=global").text();
     assert!(
-        metrics.contains("\nballast_process_regex_exhausted_total 1\n"),
+        metrics.contains("\nballast_process_regex_exhausted_total 5\n"),
         "{metrics}"
     );
     let line = sink.line_with("tune.regex.max-steps");
     assert!(
-        line.contains("1 searches") && line.contains("'(?<!b)(a+)+b'"),
+        line.contains("searches for regular expressions") && line.contains("'(?<!b)(a+)+b'"),
         "{line}"
     );
     drop(proxy);

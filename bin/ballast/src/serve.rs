@@ -10,7 +10,7 @@ use ballast_cli::{CliBind, CliLimits};
 use ballast_engine::{Generation, Process, Registry};
 use ballast_handover::TableChannel;
 use ballast_listen::{ArrivalHandler, Listeners, OpenSockets, WorkerListeners};
-use ballast_log::Logs;
+use ballast_log::{Level, Logs};
 use ballast_net::{CpuSet, Signal};
 use ballast_reconcile::{Controller, Reconciler, StartRecord, StartTarget, restore_states};
 use ballast_stats::{ProcessInfo, StatsHost};
@@ -383,7 +383,7 @@ impl WorkerSetup {
             &self.instance,
         ))));
         set_local(Rc::clone(&local));
-        arrivals(&local).install();
+        arrivals(&local, &self.instance).install();
         spawn_service(tend_idle_clients(Rc::clone(&local)));
         // They live as long as the worker: dropping them ends the probes.
         let probes: Probes = probe::start(&self.health_controller, self.worker, self.worker_count);
@@ -443,11 +443,16 @@ async fn clean_tables(instance: Arc<instance::Instance>) {
     }
 }
 
-fn arrivals(local: &Rc<WorkerLocal>) -> ArrivalHandler {
-    let serving = Rc::clone(local);
+fn arrivals(local: &Rc<WorkerLocal>, instance: &Arc<instance::Instance>) -> ArrivalHandler {
+    let (serving, instance) = (Rc::clone(local), Arc::clone(instance));
     ArrivalHandler {
         serve: Box::new(move |arrival| serving.serve(Client::New(arrival))),
-        event: Box::new(|event| console::warn(&event.to_string())),
+        // In the log, too: standard error is closed where the process runs in the background.
+        event: Box::new(move |event| {
+            let line = event.to_string();
+            console::warn(&line);
+            instance.log_of_process(Level::Emerg, &line);
+        }),
     }
 }
 

@@ -23,6 +23,9 @@ pub struct Frontend {
     pub index: usize,
     /// `default_backend`, as its index in the generation.
     pub default_backend: Option<usize>,
+    /// The back half of the `listen` that it is the front half of, as its index in the generation. A `frontend`
+    /// and a `backend` may have the same name and are no `listen`.
+    pub back_half: Option<usize>,
     /// The case in which clients want field names (`option h1-case-adjust-bogus-client`).
     pub name_cases: Option<Arc<NameCases>>,
 }

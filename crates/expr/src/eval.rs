@@ -10,6 +10,7 @@ use crate::links::LinkedAcl;
 use crate::needs::Needs;
 use crate::pattern::{Handle, MatchMethod};
 use crate::scratch::{SampleText, Scratch};
+use crate::search_limit::SearchLimit;
 use crate::shared_sample::{LastSample, SampleSharing};
 use crate::value::{Sample, SampleKind, Value};
 
@@ -174,6 +175,8 @@ impl Criterion {
         let mut cx = Evaluation::new(facts, scratch, may_still_arrive);
         cx.iteration.wants_all = true;
         cx.iteration.first_decides = self.method == MatchMethod::Found;
+        // The client says how many values there are.
+        let mut shared_steps = None;
         let held = loop {
             cx.iteration.has_more = false;
             // A value that a converter refuses ends the walk, one that matches nothing does not.
@@ -185,6 +188,7 @@ impl Criterion {
             if matched || !cx.iteration.has_more {
                 break matched;
             }
+            shared_steps.get_or_insert_with(SearchLimit::share);
             cx.scratch.rewind(mark);
         };
         cx.scratch.rewind(mark);

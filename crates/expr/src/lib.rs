@@ -96,7 +96,7 @@ pub use phase::{Phase, Phases};
 pub use rdp::rdp_cookie;
 pub use regex::Regex;
 pub use scratch::Scratch;
-pub use search_limit::SearchLimit;
+pub use search_limit::{SearchLimit, SharedSteps};
 pub use set_condition::SetCondition;
 pub use shared_sample::LastSample;
 pub use slot::LinkSlot;

@@ -278,6 +278,15 @@ impl<'s> Reader<'s> {
         Some(count)
     }
 
+    /// Whether a count follows here.
+    fn is_count(&mut self) -> bool {
+        let at = self.at;
+        self.at += 1;
+        let is_count = self.count().is_some();
+        self.at = at;
+        is_count
+    }
+
     fn repeat(&mut self, times: &str) -> Read {
         if !self.repeatable {
             return Err("quantifier does not follow a repeatable item".to_owned());
@@ -514,7 +523,8 @@ impl<'s> Reader<'s> {
                     pcre_property::read(self.bytes, &mut self.at, self.flags.fold)?;
                 self.set(&set, negated != (byte == b'P'));
             }
-            b'N' if self.peek() != Some(b'{') => self.item("[^\\x0A]"),
+            // `\N{U+41}` is a character, `\N{2}` is two that are no newline.
+            b'N' if self.peek() != Some(b'{') || self.is_count() => self.item("[^\\x0A]"),
             b'C' => self.item("(?s:.)"),
             b'Q' => {
                 let rest = &self.bytes[self.at..];

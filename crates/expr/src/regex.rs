@@ -98,7 +98,7 @@ impl Regex {
             (Some(program), _) => program,
             (None, RegexEngine::Backtracking(program)) => program,
         };
-        let found = program.search(subject, at, SearchLimit::steps_max());
+        let found = SearchLimit::within(|steps| program.search(subject, at, steps));
         found.unwrap_or_else(|_| {
             SearchLimit::count_exhausted(&self.source);
             None

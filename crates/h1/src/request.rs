@@ -257,7 +257,7 @@ fn validate(
         body = check_body_allowed(request, length, limits)?;
         normalise::length_fields(request.fields_mut(), seen);
     }
-    let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
+    let has_body = !body.is_empty();
     let options = if seen.has(FieldFlags::CONNECTION) {
         ballast_message::connection_options(request.fields())
     } else {

@@ -28,6 +28,14 @@ pub enum BodyLength {
     Tunnel,
 }
 
+impl BodyLength {
+    /// Whether no byte of a body follows the head.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        matches!(self, Self::None | Self::Known(0))
+    }
+}
+
 /// Why the length of a body is not certain.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum LengthError {

@@ -102,7 +102,7 @@ impl Outbound {
         match channel {
             Channel::Connection(_) => self.response_head(response),
             Channel::Stream(stream) => {
-                let ends_stream = matches!(body, BodyLength::None | BodyLength::Known(0));
+                let ends_stream = body.is_empty();
                 self.total_bytes += stream.send_response(response, ends_stream);
                 self.left = match body {
                     BodyLength::Known(bytes) => Some(bytes),

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use ballast_engine::Backend;
 use ballast_engine::timings::ExchangeTimes;
 use ballast_listen::{HandshakeError, RefusedConnection};
 use ballast_log::Level;
+use ballast_net::SystemCallError;
 use ballast_rules::{LogLevel, LogOrigin, LogProfile, LogStep};
 
 use crate::context::Context;
@@ -358,6 +360,18 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError)
         profile: None,
     };
     line.write_or(context, &view, fixed.as_deref());
+}
+
+/// Says that a connection to a server could not be opened because this process or this machine has no
+/// descriptor, port or memory for it. Lines of exchanges name no reason.
+pub(crate) fn shortage(context: &Context<'_>, backend: &Backend, error: &SystemCallError) {
+    if context.local.reports_shortage() {
+        let line = format!(
+            "Proxy {} cannot connect to its servers for now: {error}. Please check 'ulimit-n' and 'maxconn'.",
+            backend.model.common.name
+        );
+        emit(context, Level::Emerg, line.as_bytes());
+    }
 }
 
 /// Sends a line to the log targets of the frontend.

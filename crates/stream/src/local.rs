@@ -284,6 +284,8 @@ pub struct WorkerLocal {
     /// The moment that was last converted to milliseconds, and the result: an exchange asks for
     /// the same moment again.
     moment_ms: Cell<(Instant, u32)>,
+    /// When the log last said that a connection to a server could not be opened.
+    shortage_reported: Cell<Option<Instant>>,
 }
 
 /// Hands clients' connections to tasks.
@@ -298,6 +300,9 @@ impl fmt::Debug for ClientTasks {
 /// How long wall-clock times are derived from the steady clock before the wall clock is read
 /// again.
 const CLOCK_TRUSTED: Duration = Duration::from_secs(1);
+
+/// The time between two lines that say that connections to servers cannot be opened.
+const SHORTAGE_PERIOD: Duration = Duration::from_secs(10);
 
 /// Memory that one evaluation after the other uses.
 #[derive(Debug, Default)]
@@ -346,7 +351,20 @@ impl WorkerLocal {
             utc_offset: Cell::new((i64::MIN, 0)),
             moment: Cell::new((Instant::now(), since_epoch(SystemTime::now()))),
             moment_ms: Cell::new(now_ms),
+            shortage_reported: Cell::new(None),
         }
+    }
+
+    /// Whether the log is to say that connections to servers cannot be opened: once in a while, and each
+    /// connection would fail.
+    pub(crate) fn reports_shortage(&self) -> bool {
+        let now = ballast_worker::now();
+        let last = self.shortage_reported.get();
+        let is_due = last.is_none_or(|at| now.saturating_duration_since(at) >= SHORTAGE_PERIOD);
+        if is_due {
+            self.shortage_reported.set(Some(now));
+        }
+        is_due
     }
 
     /// Serves a client's connection in a task of this worker, to its end or until it rests.

@@ -3,7 +3,7 @@
 use crate::byte_set::ByteSet;
 
 use super::analysis::{self, Width};
-use super::tree::{Node, Order, Place, Repeat, Tree};
+use super::tree::{Look, Node, Order, Place, Repeat, Tree};
 
 /// Steps of one expression, at most: what is repeated a number of times is written out.
 const STEPS_MAX: usize = 100_000;
@@ -144,7 +144,7 @@ impl Compiler {
                 })?;
             }
             Node::Sequence(nodes) => nodes.iter().try_for_each(|node| self.node(node))?,
-            Node::Choice(nodes) => self.choice(nodes)?,
+            Node::Choice(nodes) => self.choice(nodes, Self::node)?,
             Node::Group(number, node) => {
                 let number = u32::try_from(*number).map_err(|_| "too many groups")?;
                 self.push(Step::Mark(group_slot(number)))?;
@@ -152,23 +152,14 @@ impl Compiler {
                 self.push(Step::Close(number))?;
             }
             Node::Repeat(repeat) => self.repeat(repeat)?,
-            Node::Look(look) => {
-                let at = if look.ahead {
-                    self.push(Step::LookAhead {
-                        negated: look.negated,
-                        end: 0,
-                    })?
-                } else {
-                    let (least, most) = self.behind(&look.node)?;
-                    self.push(Step::LookBehind {
-                        negated: look.negated,
-                        least,
-                        most,
-                        end: 0,
-                    })?
-                };
+            Node::Look(look) if look.ahead => {
+                let at = self.push(Step::LookAhead {
+                    negated: look.negated,
+                    end: 0,
+                })?;
                 self.inner(at, &look.node)?;
             }
+            Node::Look(look) => self.look_behind(look)?,
             Node::Atomic(node) => {
                 let at = self.push(Step::Atomic { end: 0 })?;
                 self.inner(at, node)?;
@@ -202,6 +193,10 @@ impl Compiler {
     /// What stands between the step at `at` and its end.
     fn inner(&mut self, at: usize, node: &Node) -> Done {
         self.node(node)?;
+        self.end_inner(at)
+    }
+
+    fn end_inner(&mut self, at: usize) -> Done {
         self.push(Step::Accept)?;
         let here = self.here();
         match &mut self.steps[at] {
@@ -213,7 +208,31 @@ impl Compiler {
         Ok(())
     }
 
-    fn behind(&mut self, node: &Node) -> Done<(u32, u32)> {
+    fn look_behind(&mut self, look: &Look) -> Done {
+        match &*look.node {
+            // As in PCRE2 the branches are tried in their order, each with its own number of bytes, and the
+            // first that matches is the only one. A negated one keeps no group: their order changes nothing.
+            Node::Choice(branches) if !look.negated => {
+                let at = self.push(Step::Atomic { end: 0 })?;
+                self.choice(branches, |this, branch| this.branch_behind(branch, false))?;
+                self.end_inner(at)
+            }
+            node => self.branch_behind(node, look.negated),
+        }
+    }
+
+    fn branch_behind(&mut self, node: &Node, negated: bool) -> Done {
+        let (least, most) = self.width_behind(node)?;
+        let at = self.push(Step::LookBehind {
+            negated,
+            least,
+            most,
+            end: 0,
+        })?;
+        self.inner(at, node)
+    }
+
+    fn width_behind(&mut self, node: &Node) -> Done<(u32, u32)> {
         // Each branch has its own number of bytes.
         let branches = match node {
             Node::Choice(branches) => branches.as_slice(),
@@ -232,15 +251,16 @@ impl Compiler {
         Ok((least, most))
     }
 
-    fn choice(&mut self, nodes: &[Node]) -> Done {
+    /// Branches, compiled by `each` and tried in their order.
+    fn choice(&mut self, nodes: &[Node], each: impl Fn(&mut Self, &Node) -> Done) -> Done {
         let mut ends = Vec::new();
         for (number, node) in nodes.iter().enumerate() {
             if number + 1 == nodes.len() {
-                self.node(node)?;
+                each(self, node)?;
                 break;
             }
             let split = self.push(Step::Jump(0))?;
-            self.node(node)?;
+            each(self, node)?;
             ends.push(self.push(Step::Jump(0))?);
             self.steps[split] = Step::Split {
                 first: u32::try_from(split + 1).expect("at most STEPS_MAX"),

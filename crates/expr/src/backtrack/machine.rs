@@ -69,7 +69,7 @@ pub(super) struct Machine<'m> {
     begin: usize,
     memory: &'m mut MachineMemory,
     /// Steps that may still be taken.
-    left: u64,
+    left: &'m mut u64,
 }
 
 type Taken<T = ()> = Result<T, SearchExhausted>;
@@ -80,7 +80,7 @@ impl<'m> Machine<'m> {
         subject: &'m [u8],
         begin: usize,
         memory: &'m mut MachineMemory,
-        left: u64,
+        left: &'m mut u64,
     ) -> Machine<'m> {
         Machine {
             steps,
@@ -92,8 +92,9 @@ impl<'m> Machine<'m> {
     }
 
     fn charge(&mut self, steps: usize) -> Taken {
-        self.left = self.left.checked_sub(steps as u64).ok_or(SearchExhausted)?;
-        Ok(())
+        let left = self.left.checked_sub(steps as u64);
+        *self.left = left.unwrap_or(0);
+        left.map(|_| ()).ok_or(SearchExhausted)
     }
 
     /// Counts the steps that looking at so many bytes takes.
@@ -208,7 +209,8 @@ impl<'m> Machine<'m> {
             } => {
                 let base = self.memory.frames.len();
                 let mut is_found = false;
-                for length in *least as usize..=(*most as usize).min(at) {
+                // The longest first, as in PCRE2.
+                for length in (*least as usize..=(*most as usize).min(at)).rev() {
                     is_found = self.run(next, at - length, Some(at))?.is_some();
                     if is_found {
                         break;

@@ -21,7 +21,7 @@ use crate::groups::{GROUPS_MAX, Groups};
 use compile::Step;
 use machine::{Machine, MachineMemory};
 
-/// Bytes beyond which the memory of a search is not kept for the next one.
+/// Places to turn back to beyond which the memory of a search is not kept for the next one.
 const KEPT_FRAMES_MAX: usize = 4096;
 
 /// The search took as many steps, or as much memory, as it may: whether the expression matches is
@@ -77,7 +77,8 @@ impl Program {
         })
     }
 
-    /// The first match from byte `at` on, found in at most `steps` steps.
+    /// The first match from byte `at` on, found in at most `steps` steps; they are what is left of them
+    /// then.
     ///
     /// # Errors
     /// When the steps do not suffice.
@@ -85,7 +86,7 @@ impl Program {
         &self,
         subject: &[u8],
         at: usize,
-        steps: u64,
+        steps: &mut u64,
     ) -> Result<Option<Groups>, SearchExhausted> {
         // Positions take 32 bits.
         if subject.len() >= u32::MAX as usize {

@@ -12,7 +12,7 @@ fn program(source: &str, fold: bool) -> Program {
 }
 
 fn whole(source: &str, subject: &str) -> Option<(usize, usize)> {
-    let groups = program(source, false).search(subject.as_bytes(), 0, 1_000_000);
+    let groups = program(source, false).search(subject.as_bytes(), 0, &mut 1_000_000);
     groups.unwrap().and_then(|groups| groups[0])
 }
 
@@ -26,16 +26,34 @@ fn a_search_ends_when_its_steps_are_taken() {
     ] {
         let program = program(source, false);
         assert_eq!(
-            program.search(subject.as_bytes(), 0, 100_000),
+            program.search(subject.as_bytes(), 0, &mut 100_000),
             Err(SearchExhausted),
             "{source}"
         );
         // The memory of the search that was given up serves the next one.
-        assert!(program.search(b"aab", 0, 1000).is_ok());
+        assert!(program.search(b"aab", 0, &mut 1000).is_ok());
     }
     // What takes a square of the subject in HAProxy is found here, too.
     let atomic = program("(?>a+)b", false);
-    assert_eq!(atomic.search(subject.as_bytes(), 0, 10_000_000), Ok(None));
+    assert_eq!(
+        atomic.search(subject.as_bytes(), 0, &mut 10_000_000),
+        Ok(None)
+    );
+}
+
+/// The groups are those of 3.2.
+#[test]
+fn the_first_branch_that_lies_behind_is_taken() {
+    for (source, subject, first, second) in [
+        ("(?<=(.b)|(b))1", "-b1", Some((0, 2)), None),
+        ("(?<=(b)|(.b))1", "-b1", Some((1, 2)), None),
+        ("(?<=(a.)|(.))b", "xyb", None, Some((1, 2))),
+        ("(?<=(\\w{0,3}))-()", "abc-d", Some((0, 3)), Some((4, 4))),
+    ] {
+        let groups = program(source, false).search(subject.as_bytes(), 0, &mut 1000);
+        let groups = groups.unwrap().unwrap();
+        assert_eq!((groups[1], groups[2]), (first, second), "{source}");
+    }
 }
 
 #[test]
@@ -43,7 +61,7 @@ fn memory_has_a_limit() {
     let subject = "a".repeat(2_000_000);
     let program = program("(?:(a)|(b))*(?=c)c", false);
     assert_eq!(
-        program.search(format!("{subject}xc").as_bytes(), 0, u64::MAX),
+        program.search(format!("{subject}xc").as_bytes(), 0, &mut { u64::MAX }),
         Err(SearchExhausted)
     );
 }
@@ -54,7 +72,7 @@ fn a_byte_that_must_come_is_looked_for_first() {
     for source in ["(?>a+)b", "(?<=a)a+b$", "(?=.*b)(?=.*c)a", "(a+)+(?!c)b"] {
         let program = program(source, false);
         assert_eq!(
-            program.search(subject.as_bytes(), 0, 10),
+            program.search(subject.as_bytes(), 0, &mut 10),
             Ok(None),
             "{source}"
         );
@@ -66,7 +84,7 @@ fn any_text_before_is_tried_once_for_each_line() {
     let subject = "a\n".repeat(1000);
     let program = program(".*(?<=a)b", false);
     assert_eq!(
-        program.search(format!("{subject}cb").as_bytes(), 0, 100_000),
+        program.search(format!("{subject}cb").as_bytes(), 0, &mut 100_000),
         Ok(None)
     );
     assert_eq!(whole(".*(?<=a)b", "ac\nxab"), Some((3, 6)));
@@ -148,7 +166,7 @@ proptest! {
             .build()
             .unwrap();
         let at = at.min(subject.len());
-        let found = program.search(subject.as_bytes(), at, 1_000_000).unwrap();
+        let found = program.search(subject.as_bytes(), at, &mut 1_000_000).unwrap();
         let expected = linear.captures_at(subject.as_bytes(), at);
         prop_assert_eq!(found.is_some(), expected.is_some(), "{} in {:?}", &source, &subject);
         if let (Some(found), Some(expected)) = (found, expected) {

@@ -5,6 +5,7 @@ use crate::args::{Arg, ArgValue, bytes_arg, int_arg, text_arg};
 use crate::conv::{Converter, NO_ARGS, args, named_var, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::groups::Groups;
+use crate::search_limit::SearchLimit;
 use crate::value::{Sample, SampleKind, v6_to_v4};
 use crate::vars::VarName;
 
@@ -303,6 +304,7 @@ fn regsub<'f>(
             return Some(());
         }
         let mut at = 0;
+        let _shared = SearchLimit::share();
         while let Some(groups) = regex.groups(bytes, at) {
             let Some((start, end)) = groups[0] else { break };
             out.extend_from_slice(&bytes[at..start]);

@@ -72,8 +72,12 @@ impl<'a> ResponseBuilder<'a> {
         if interim && ends_stream {
             return Err(H2Error::Head(HeadError::StatusInvalid));
         }
+        // An extended CONNECT that is answered otherwise than by 200 opens nothing: the response is one
+        // to any other request, as in HAProxy, though RFC 8441 (section 4) speaks of all 2xx.
+        let is_plain_connect = self.context.protocol.is_none();
         let body = match (self.response.status(), self.context.method) {
-            (101, _) | (200..=299, Method::Connect) => BodyLength::Tunnel,
+            (101, _) => BodyLength::Tunnel,
+            (200..=299, Method::Connect) if is_plain_connect => BodyLength::Tunnel,
             (100..=199 | 204 | 304, _) | (_, Method::Head) => BodyLength::None,
             _ => match (self.length.bytes, ends_stream) {
                 (Some(1..), true) => return Err(H2Error::LengthMismatch),

@@ -141,7 +141,7 @@ impl ServerStreams {
         asks_protocol: bool,
     ) -> (StreamHandle, u64) {
         let state = &mut *self.shared.state.borrow_mut();
-        let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
+        let has_body = !body.is_empty();
         // An Upgrade may be passed over (RFC 9110, section 7.8), and is beside a body, which would be the first
         // that the protocol gets to see.
         let protocol = match asks_protocol && !has_body {

@@ -1,6 +1,6 @@
 //! `set-header`, `add-header`, `del-header`, and the forms for a whole block of headers.
 
-use ballast_expr::{ExpressionError, Linker, LogFormat, Regex, Usage};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Regex, SearchLimit, Usage};
 use ballast_message::{Field, FieldName, Fields, is_field_name};
 
 use super::{MessageSide, header_value};
@@ -257,7 +257,10 @@ impl HeaderEdit {
             HeaderChange::Remove(matching) => {
                 match matching {
                     NameMatching::Whole => fields.remove(&self.name),
-                    _ => fields.remove_matching(|field| matching.holds(field, &self.name)),
+                    _ => {
+                        let _shared = SearchLimit::share();
+                        fields.remove_matching(|field| matching.holds(field, &self.name))
+                    }
                 };
                 ActionOutcome::Next
             }

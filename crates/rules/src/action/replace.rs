@@ -1,7 +1,7 @@
 //! `replace-header`, `replace-value`, `replace-path`, `replace-pathq`, `replace-uri`: regular
 //! expressions over parts of a message.
 
-use ballast_expr::{ExpressionError, Linker, LogFormat, Regex, Usage};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Regex, SearchLimit, Usage};
 use ballast_message::{Fields, comma_values, is_target_lenient};
 
 use super::{MessageSide, header_value};
@@ -214,6 +214,7 @@ impl Replace {
     }
 
     fn in_fields(&self, fields: &mut Fields, template: &[u8], out: &mut Vec<u8>) -> ActionOutcome {
+        let _shared = SearchLimit::share();
         for at in 0..fields.len() {
             let Some(field) = fields.field(at).filter(|field| field.name == self.name) else {
                 continue;

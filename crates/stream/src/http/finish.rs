@@ -60,11 +60,8 @@ fn count_bytes_of_listen(context: &Context<'_>, exchange: &Exchange) {
         return;
     }
     let backends = &context.running.generation.backends;
-    let other_half = context.frontend.default_backend;
-    let other_half = other_half
-        .and_then(|index| backends.get(index))
-        .filter(|backend| backend.model.common.name == context.frontend.model.common.name);
-    if let Some(backend) = other_half {
+    let back_half = context.frontend.back_half;
+    if let Some(backend) = back_half.and_then(|index| backends.get(index)) {
         let counters = backend.state.counters.of(context.local.worker);
         counters.bytes_in.add(exchange.tally.bytes_in);
         counters.bytes_out.add(exchange.tally.bytes_out);

@@ -419,9 +419,11 @@ fn response_failed(
     if is_lost && retry.plan.repeats_lost(exchange) {
         return ResponseOutcome::Retry(RetryReason::Stale);
     }
-    if is_lost && !exchange.first {
-        // The client gets no answer and no line is logged: it may try again itself, as when a
-        // connection that it reuses is closed (RFC 9112, section 9.3.1).
+    let client_may_repeat = !exchange.first || context.stream.is_some();
+    if is_lost && client_may_repeat && exchange.tally.retries == 0 {
+        // The client gets no answer and no line is logged: it may try again itself, as when a connection
+        // that it reuses is closed (RFC 9112, section 9.3.1), or a stream is refused (RFC 9113, section 8.7).
+        // Not when tries of ours were in vain: the server is the reason, and each of them counts.
         return ResponseOutcome::Exit(Exit::StaleConnection);
     }
     if is_failed_attempt {

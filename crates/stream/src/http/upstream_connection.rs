@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ballast_balance::PickRequest;
 use ballast_engine::{Backend, Server};
-use ballast_message::{BodyLength, Method, NoRoom, Version};
+use ballast_message::{Method, NoRoom, Version};
 use ballast_model::{PersistenceAction, RetryOn};
 use ballast_mux::{Duplex, ReadError, StreamSettings};
 use ballast_net::ErrorClass;
@@ -19,6 +19,7 @@ use ballast_upstream::{
 use super::choice;
 use super::leaving::unless_client_leaves;
 use super::requirements::{evaluate_sni, requirements};
+use crate::access_log;
 use crate::cancellation::unless_cancelled;
 use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
@@ -211,13 +212,12 @@ impl ConnectionPlan {
         self.repeats_lost
             && self.may_try_again()
             && exchange.method.is_idempotent()
-            && exchange.request_body == BodyLength::None
+            && exchange.request_body.is_empty()
     }
 
     /// Whether a request that the server did not process is sent again.
     pub(crate) fn retries_unprocessed(&self, exchange: &Exchange) -> bool {
-        self.may_try_again()
-            && (self.body_copy.is_some() || exchange.request_body == BodyLength::None)
+        self.may_try_again() && (self.body_copy.is_some() || exchange.request_body.is_empty())
     }
 
     /// Whether a response of this status is dropped for another try.
@@ -697,6 +697,7 @@ async fn open(
         }
         Ok(Ok(Ok(lease))) => Ok(lease),
         Ok(Ok(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
+            access_log::shortage(context, backend, &error);
             let may_retry = error.kind() != ErrorClass::Descriptors && may_retry;
             Err(ConnectFailure::new(Exit::ConnectResource, may_retry))
         }

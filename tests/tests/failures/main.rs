@@ -1,0 +1,289 @@
+//! Every way a server can fail, under every `retry-on`, by method, on a fresh and on a kept server
+//! connection, of clients and servers of HTTP/1 and HTTP/2: what the client gets, how often the server is asked, the
+//! log line and the counters are HAProxy's.
+
+mod asking;
+mod server;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use ballast_tests::frame_client::{END_HEADERS, END_STREAM, kind};
+use ballast_tests::{Client, LogSink, Program, Proxy, RuntimeApi, free_port};
+
+use Says::{Http1, Http2};
+use asking::Asking;
+use server::{After, Failing, GOAWAY, Says};
+
+/// A frame that resets a stream (RFC 9113 section 6.4).
+const RST_STREAM: u8 = 3;
+const HEAD: u8 = END_HEADERS;
+const WHOLE: u8 = END_HEADERS | END_STREAM;
+
+/// What a server does in place of a good response.
+const FAILURES: [(&str, Says, After); 21] = [
+    ("refuses", Http1(""), After::Refuse),
+    ("closes", Http1(""), After::Close),
+    ("is silent", Http1(""), After::Wait),
+    ("sends junk", Http1("JUNK\r\n\r\n"), After::Close),
+    (
+        "sends a part of a head",
+        Http1("HTTP/1.1 200 OK\r\nConte"),
+        After::Close,
+    ),
+    (
+        "stops in a head",
+        Http1("HTTP/1.1 200 OK\r\nConte"),
+        After::Wait,
+    ),
+    (
+        "sends a part of a body",
+        Http1("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"),
+        After::Close,
+    ),
+    (
+        "sends a junk chunk",
+        Http1("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"),
+        After::Close,
+    ),
+    (
+        "answers 503",
+        Http1("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"),
+        After::Serve,
+    ),
+    (
+        "answers 500",
+        Http1("HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"),
+        After::Serve,
+    ),
+    ("refuses, h2", Http2(&[]), After::Refuse),
+    ("closes, h2", Http2(&[]), After::Close),
+    ("is silent, h2", Http2(&[]), After::Wait),
+    (
+        "sends junk, h2",
+        Http2(&[(kind::HEADERS, WHOLE, b"\x80")]),
+        After::Wait,
+    ),
+    (
+        "sends a part of a body, h2",
+        Http2(&[(kind::HEADERS, HEAD, b"\x88"), (kind::DATA, 0, b"abc")]),
+        After::Close,
+    ),
+    (
+        "answers 503, h2",
+        Http2(&[(kind::HEADERS, WHOLE, b"\x08\x03503\x0f\x0d\x010")]),
+        After::Serve,
+    ),
+    (
+        "answers 500, h2",
+        Http2(&[(kind::HEADERS, WHOLE, b"\x8e\x0f\x0d\x010")]),
+        After::Serve,
+    ),
+    (
+        "refuses the stream, h2",
+        Http2(&[(RST_STREAM, 0, b"\0\0\0\x07")]),
+        After::Serve,
+    ),
+    (
+        "resets the stream, h2",
+        Http2(&[(RST_STREAM, 0, b"\0\0\0\x02")]),
+        After::Serve,
+    ),
+    (
+        "cuts the body, h2",
+        Http2(&[
+            (kind::HEADERS, HEAD, b"\x88"),
+            (RST_STREAM, 0, b"\0\0\0\x02"),
+        ]),
+        After::Serve,
+    ),
+    (
+        "goes away, h2",
+        Http2(&[(GOAWAY, 0, b"\0\0\0\0\0\0\0\0")]),
+        After::Wait,
+    ),
+];
+
+const RETRY_ON: [&str; 8] = [
+    "",
+    "none",
+    "conn-failure",
+    "empty-response",
+    "junk-response",
+    "response-timeout",
+    "503",
+    "all-retryable-errors",
+];
+
+/// `retries` of the configuration.
+const RETRIES: u32 = 2;
+
+/// Counters of a server that an exchange may move.
+const COUNTERS: [&str; 7] = [
+    "stot", "econ", "eresp", "wretr", "cli_abrt", "srv_abrt", "hrsp_5xx",
+];
+
+/// One exchange of the table.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Exchange {
+    failure: &'static str,
+    retry_on: &'static str,
+    method: &'static str,
+    is_kept: bool,
+    is_h2: bool,
+}
+
+impl Exchange {
+    /// Whether Ballast sends the request again although no L7 retry is asked for: the kept connection
+    /// may have been closed before the request came (`http_keepalive_server_dies` in deviations.toml).
+    fn is_repeated(&self) -> bool {
+        let may_be = matches!(self.retry_on, "" | "conn-failure");
+        self.is_kept && self.failure == "closes" && self.method == "GET" && may_be
+    }
+}
+
+/// The exchanges with one kind of failure.
+fn try_failure(
+    program: &Program,
+    (failure, says, after): (&'static str, Says, After),
+) -> BTreeMap<Exchange, String> {
+    let (sink, server, mark) = (LogSink::start(), Failing::start(says, after), free_port());
+    let ports = RETRY_ON.map(|_| free_port());
+    let log = format!("log 127.0.0.1:{} local0", sink.port());
+    let mut configuration = format!(
+        "global\n nbthread 1\n stats socket unix@api level admin\n\
+         defaults\n mode http\n timeout connect 5s\n timeout client 10s\n timeout server 150ms\n \
+         retries {RETRIES}\n {log}\n log-format \"line %ST %tsc %rc\"\n\
+         listen mark\n bind 127.0.0.1:{mark}\n log-format mark\n http-request return status 200\n"
+    );
+    for (index, (port, retry_on)) in ports.iter().zip(RETRY_ON).enumerate() {
+        let retry_on = match retry_on {
+            "" => String::new(),
+            words => format!(" retry-on {words}\n"),
+        };
+        let timeout = match after {
+            // The pause before a retry.
+            After::Refuse => " timeout connect 10ms\n",
+            _ => "",
+        };
+        let proto = if matches!(says, Http2(_)) {
+            " proto h2"
+        } else {
+            ""
+        };
+        configuration += &format!(
+            "listen r{index}\n bind 127.0.0.1:{port}\n{retry_on}{timeout} server s 127.0.0.1:{}{proto}\n",
+            server.port
+        );
+    }
+    let proxy = Proxy::start(program, &configuration, &[&ports[..], &[mark]].concat());
+    let api = RuntimeApi::at(proxy.directory().join("api"));
+    let mut seen = BTreeMap::new();
+    for (index, (port, retry_on)) in ports.iter().zip(RETRY_ON).enumerate() {
+        for method in ["GET", "POST", "PUT"] {
+            for (is_kept, is_h2) in [(false, false), (false, true), (true, false), (true, true)] {
+                if is_kept && after == After::Refuse {
+                    continue;
+                }
+                server.good_left.store(u32::from(is_kept), Ordering::SeqCst);
+                let mut client = Asking::connect(*port, is_h2);
+                if is_kept {
+                    assert_eq!(
+                        client.ask("GET"),
+                        "200 0 bytes",
+                        "{failure}, retry-on {retry_on}, {method}"
+                    );
+                    lines(&sink, mark);
+                }
+                let requests = server.requests.load(Ordering::SeqCst);
+                let before = counters(&api, index);
+                let got = client.ask(method);
+                let lines = lines(&sink, mark);
+                let moved: Vec<String> = (counters(&api, index).iter().zip(before))
+                    .zip(COUNTERS)
+                    .map(|((after, before), name)| format!("{name} {}", after - before))
+                    .collect();
+                let requests = server.requests.load(Ordering::SeqCst) - requests;
+                let exchange = Exchange {
+                    failure,
+                    retry_on,
+                    method,
+                    is_kept,
+                    is_h2,
+                };
+                let moved = moved.join(", ");
+                let outcome = format!("{got}; {requests} requests; {lines:?}; {moved}");
+                seen.insert(exchange, outcome);
+            }
+        }
+    }
+    seen
+}
+
+/// The lines that were written up to now.
+fn lines(sink: &LogSink, mark: u16) -> Vec<String> {
+    Client::get_once(mark, "/");
+    std::iter::repeat_with(|| sink.line())
+        .take_while(|line| !line.contains(": mark"))
+        .filter_map(|line| Some(line.split_once("line ")?.1.trim_end().to_owned()))
+        .collect()
+}
+
+fn counters(api: &RuntimeApi, index: usize) -> Vec<i64> {
+    let text = api.ask(&format!("show stat r{index} 4 -1"));
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().expect("a line of names");
+    let row = lines.next().expect("the server's line");
+    let value = |name: &&str| {
+        let column = names.iter().position(|of| of == name).expect("a column");
+        row[column].parse().unwrap_or(0)
+    };
+    COUNTERS.iter().map(value).collect()
+}
+
+fn try_all(program: &Program) -> BTreeMap<Exchange, String> {
+    let seen = Mutex::new(BTreeMap::new());
+    // Most of the time is spent waiting; not all at once, or a program has no time to start.
+    for failures in FAILURES.chunks(7) {
+        thread::scope(|scope| {
+            for failure in failures {
+                let seen = &seen;
+                scope.spawn(move || {
+                    let more = try_failure(program, *failure);
+                    seen.lock().expect("no thread has failed").extend(more);
+                });
+            }
+        });
+    }
+    seen.into_inner().expect("no thread has failed")
+}
+
+#[test]
+fn each_failure_ends_as_in_haproxy() {
+    let [expected, seen] = Program::both().map(|program| try_all(&program));
+    assert_eq!(expected.len(), seen.len());
+    let mut wrong = Vec::new();
+    for (exchange, expected) in &expected {
+        let seen = &seen[exchange];
+        let repeated = format!("502; {} requests; [\"502 SH-- 1\"]; ", 2);
+        let is_right = match exchange.is_repeated() {
+            true => seen.starts_with(&repeated),
+            false => seen == expected,
+        };
+        if !is_right {
+            wrong.push(format!(
+                "{exchange:?}\n  expected {expected}\n  but      {seen}"
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} differ:\n{}",
+        wrong.len(),
+        seen.len(),
+        wrong.join("\n")
+    );
+    assert!(expected.len() > 800, "{}", expected.len());
+}
