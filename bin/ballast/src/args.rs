@@ -153,7 +153,7 @@ pub(crate) const OWN_COMMANDS: &[OwnCommand] = &[
     OwnCommand {
         word: "check",
         args: "[--stub] [--format json] FILE...",
-        help: "judge files, also away from their machine",
+        help: "judge files as one configuration, also away from their machine",
         codes: "0 valid, 1 errors or words that are not carried out yet",
     },
     OwnCommand {
@@ -435,6 +435,29 @@ mod tests {
             (options.finish, options.files),
             (vec![12, 13], words("a b c"))
         );
+    }
+
+    /// What is accepted and not named is found by nobody.
+    #[test]
+    fn the_usage_names_every_option() {
+        let usage = crate::version::usage(crate::version::ProgramName::Ballast);
+        let named: Vec<&str> = usage.split([' ', ',', '\n']).collect();
+        let letters = || ('a'..='z').chain('A'..='Z');
+        let one = letters().map(|letter| format!("-{letter}"));
+        let two =
+            letters().flat_map(|first| letters().map(move |second| format!("-{first}{second}")));
+        let mut count = 0;
+        for option in one.chain(two) {
+            // `-cq` is `-c`; a condition, a number and an address are read as they come.
+            let is_longer = known_prefix(&option[1..]) != &option[1..];
+            let unknown = |error: UsageError| error.0.starts_with("unknown option");
+            if is_longer || parse(&[option.clone(), "1".into()]).is_err_and(unknown) {
+                continue;
+            }
+            assert!(named.contains(&option.as_str()), "{option}");
+            count += 1;
+        }
+        assert!(count > 30, "{count}");
     }
 
     #[test]

@@ -66,13 +66,12 @@ fn main() -> ExitCode {
     let code = match args::parse(&words) {
         Ok(command) => dispatch(command, name),
         Err(error) => {
-            console::print_error_line!(
-                "{}\n{error}\n\n{}",
-                version::first_line(name),
-                version::usage(name)
-            );
+            let own = args::own_command(&words);
+            let usage =
+                own.map_or_else(|| version::usage(name), |own| version::usage_of(name, own));
+            console::print_error_line!("{}\n{error}\n\n{usage}", version::first_line(name));
             // HAProxy exits with 1, which is a result of Ballast's commands.
-            if args::own_command(&words).is_some() || name == version::ProgramName::Ballast {
+            if own.is_some() || name == version::ProgramName::Ballast {
                 USAGE
             } else {
                 1

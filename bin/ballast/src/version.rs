@@ -210,12 +210,17 @@ pub(crate) fn usage(name: ProgramName) -> String {
          \u{20}       -m <MB>         memory at most\n\
          \u{20}       -L <name>       local peer name\n\
          \u{20}       -q, -V          quiet; in spite of quiet\n\
+         \u{20}       -x <socket>     take listening sockets over from the process that answers there\n\
          \u{20}       -dC             print the configuration as it was read\n\
          \u{20}       -dD             tell suspicious statements\n\
          \u{20}       -dr             servers whose names do not resolve start without address\n\
          \u{20}       -dR, -dS        no SO_REUSEPORT, no splice\n\
+         \u{20}       -dV             certificates of servers are not checked\n\
+         \u{20}       -dc             print the processors, and where threads run\n\
          \u{20}       -dW             warnings are errors\n\
          \u{20}       -sf, -st <pid>* processes to be asked to finish, to be ended\n\
+         \u{20}       -dM, -dK, -dt, -dT, -de, -dp, -dk, -dG, -dL, -dZ, -dF, -dI\n\
+         \u{20}                       understood, and without effect\n\
          \n\
          Commands of its own:\n{}",
         own.join("\n")

@@ -231,7 +231,8 @@ fn compile_frontend(
             .default_backend
             .as_ref()
             .and_then(|name| backends.get(name).copied()),
-        back_half: (backends.get(&frontend.common.name).copied()).filter(|_| frontend.common.listen),
+        back_half: (backends.get(&frontend.common.name).copied())
+            .filter(|_| frontend.common.listen),
         model: Arc::clone(frontend),
         state,
         routes,

@@ -214,6 +214,18 @@ impl Source<'_> {
         }
     }
 
+    /// Whether the peer has ended this stream, or broken the protocol: it has seen the message, as one
+    /// whose connection is closed may not have.
+    pub fn is_ended_by_peer(&self) -> bool {
+        use StreamFailure::{Protocol, Reset, Violation};
+        match self.channel {
+            Channel::Connection(_) => false,
+            Channel::Stream(stream) => {
+                matches!(stream.failure(), Some(Reset(_) | Violation | Protocol))
+            }
+        }
+    }
+
     /// Bytes received on the connection so far, heads and framing included.
     pub fn received_bytes(&self) -> u64 {
         self.inbound.total_bytes()

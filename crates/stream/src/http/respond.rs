@@ -276,7 +276,11 @@ async fn head(
                 let silent = download.source.received_bytes() == received_before;
                 return Err(match silent {
                     true => {
-                        response_failed(context, exchange, retry, &error, ResponseProgress::Nothing)
+                        let progress = match download.source.is_ended_by_peer() {
+                            true => ResponseProgress::StreamEnded,
+                            false => ResponseProgress::Nothing,
+                        };
+                        response_failed(context, exchange, retry, &error, progress)
                     }
                     false => response_broken(context, exchange, download, retry, &error),
                 });
@@ -360,6 +364,8 @@ async fn await_head(
 enum ResponseProgress {
     /// Nothing.
     Nothing,
+    /// Nothing, but it ended the stream of HTTP/2 and not the connection.
+    StreamEnded,
     /// Only whole interim responses.
     Interim,
     /// A part of a response, or a broken one.
@@ -397,7 +403,10 @@ fn response_failed(
     if error.is_not_taken() {
         return ResponseOutcome::Exit(Exit::ResponseMissing);
     }
-    let silent = progress == ResponseProgress::Nothing;
+    let silent = matches!(
+        progress,
+        ResponseProgress::Nothing | ResponseProgress::StreamEnded
+    );
     exchange.note_server_failure(error);
     let closed = matches!(error, ReadError::Closed | ReadError::Broken(_));
     let is_failed_attempt =
@@ -416,7 +425,9 @@ fn response_failed(
         return ResponseOutcome::Retry(RetryReason::Response);
     }
     let is_lost = retry.reused && closed && silent;
-    if is_lost && retry.plan.repeats_lost(exchange) {
+    // A stream that the server ended is one that it has seen.
+    let is_unseen = is_lost && progress == ResponseProgress::Nothing;
+    if is_unseen && retry.plan.repeats_lost(exchange) {
         return ResponseOutcome::Retry(RetryReason::Stale);
     }
     let client_may_repeat = !exchange.first || context.stream.is_some();

@@ -76,6 +76,8 @@ pub(crate) struct ConnectionPlan {
     /// Whether a request is sent again that a reused connection lost: where requests that could
     /// not be sent are (`retry-on conn-failure`).
     repeats_lost: bool,
+    /// Whether a request is sent again that its server says it did not process: not under `retry-on none`.
+    repeats_unprocessed: bool,
     /// A copy of the body, to send it again.
     pub(crate) body_copy: Option<Vec<u8>>,
     /// What may be retried after the request was sent.
@@ -108,6 +110,7 @@ impl ConnectionPlan {
             tries_left: 0,
             needs_new_connection: false,
             repeats_lost: false,
+            repeats_unprocessed: false,
             body_copy: None,
             retry_on: None,
         };
@@ -121,14 +124,13 @@ impl ConnectionPlan {
             .unwrap_or(backend.model.retry_count_max);
         plan.tries_left = plan.retry_count_max;
         let may_retry_after_send = !exchange.settings.no_l7_retry;
-        plan.repeats_lost = backend.model.retry_on.conn_failure && may_retry_after_send;
-        if backend.model.retry_on.after_send() && may_retry_after_send {
+        let retry_on = &backend.model.retry_on;
+        plan.repeats_lost = retry_on.conn_failure && may_retry_after_send;
+        plan.repeats_unprocessed = retry_on.conn_failure || retry_on.after_send();
+        if retry_on.after_send() && may_retry_after_send {
             client.source.receive_delivered();
             plan.body_copy = client.source.whole_body();
-            plan.retry_on = plan
-                .body_copy
-                .is_some()
-                .then(|| backend.model.retry_on.clone());
+            plan.retry_on = plan.body_copy.is_some().then(|| retry_on.clone());
         }
         plan.persistence = choice::persistence(context, backend, exchange);
         let forced = plan.persistence == Some(PersistenceAction::Force);
@@ -217,7 +219,9 @@ impl ConnectionPlan {
 
     /// Whether a request that the server did not process is sent again.
     pub(crate) fn retries_unprocessed(&self, exchange: &Exchange) -> bool {
-        self.may_try_again() && (self.body_copy.is_some() || exchange.request_body.is_empty())
+        self.repeats_unprocessed
+            && self.may_try_again()
+            && (self.body_copy.is_some() || exchange.request_body.is_empty())
     }
 
     /// Whether a response of this status is dropped for another try.
