@@ -188,9 +188,7 @@ fn take_own(
 /// its client.
 pub fn give_back(lease: Lease, backend: &Backend, server: &Server, now: Instant) -> Option<Lease> {
     let is_for_others = backend.model.http_reuse != HttpReuse::Never;
-    let is_shared =
-        is_for_others && server.model.idle_count_max != Some(0) && !lease.is_of_one_client();
-    if !is_shared {
+    if !is_for_others || lease.is_of_one_client() {
         return Some(lease);
     }
     give(server, lease, now);

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use ballast_tests::frame_client::{END_HEADERS, END_STREAM, kind};
-use ballast_tests::{Client, LogSink, Program, Proxy, RuntimeApi, free_port};
+use ballast_tests::{Client, LogSink, Program, Proxy, RuntimeApi, eventually, free_port};
 
 use Says::{Http1, Http2};
 use asking::Asking;
@@ -227,11 +227,18 @@ fn try_failure(
                 let before = counters(&api, index);
                 let got = client.ask(method);
                 let lines = lines(&sink, mark);
-                let moved: Vec<String> = (counters(&api, index).iter().zip(before))
-                    .zip(COUNTERS)
-                    .map(|((after, before), name)| format!("{name} {}", after - before))
+                let moved: Vec<i64> = (counters(&api, index).iter().zip(before))
+                    .map(|(after, before)| after - before)
                     .collect();
-                let requests = server.requests.load(Ordering::SeqCst) - requests;
+                let asked = || i64::from(server.requests.load(Ordering::SeqCst) - requests);
+                if after == After::Wait {
+                    // The proxy has given up before a busy server has read what it was sent.
+                    eventually("the server reads all requests", || asked() >= moved[0]);
+                }
+                let requests = asked();
+                let moved: Vec<String> = (COUNTERS.iter().zip(moved))
+                    .map(|(name, count)| format!("{name} {count}"))
+                    .collect();
                 let exchange = Exchange {
                     failure,
                     retry_on,
