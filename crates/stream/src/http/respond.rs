@@ -419,7 +419,7 @@ fn response_failed(
     if is_lost && retry.plan.repeats_lost(exchange) {
         return ResponseOutcome::Retry(RetryReason::Stale);
     }
-    if is_lost && !exchange.first {
+    if is_lost && context.client_may_repeat(exchange) {
         // The client gets no answer and no line is logged: it may try again itself, as when a
         // connection that it reuses is closed (RFC 9112, section 9.3.1).
         return ResponseOutcome::Exit(Exit::StaleConnection);
