@@ -380,6 +380,65 @@ def bytes_of_pages_after_a_server_was_chosen():
 
 
 @scenario
+def unread_bytes_when_a_response_is_cut():
+    """A response is cut while its client has sent what nobody read: the client sees an end, not a reset."""
+    answers = [["head", 200, [], "chunked"], ["data", "part"]]
+    steps = [["head", request("GET", "/")], ["interim"], ["send", "what nobody reads"], ["stall"]]
+    return site(clients=[client(steps)], servers={"s1": server(answers)})
+
+
+@scenario
+def heads_that_come_slowly():
+    """Heads that take longer than `timeout client` in all, or than `timeout http-request`."""
+    slow = [["send", "GET / HT"], ["wait", "nothing"], ["send", "TP/1.1\r\nHo"], ["wait", "nothing"], ["send", "st: a\r\n\r\n"]]
+    late = [["wait", "nothing"], ["send", "GET"], ["stall"]]
+    made = site(front=["timeout http-request 500ms"], clients=[client(slow + [["read"]], to="web"), client(late, to="web")])
+    made["sections"].append(section("listen other", "bind @bind:other@", "server s1 @server:s1@"))
+    made["clients"] += [client(slow + [["read"]], to="other"), client(late, to="other")]
+    return made
+
+
+@scenario
+def servers_that_go_away_and_answer():
+    """GOAWAY names an earlier stream than the one that is being answered."""
+    answers = [["body"], ["head", 200, [], "chunked"], ["data", "a"], ["pause"], ["goaway", 0, 0], ["pause"], ["data", "b"], ["end"]]
+    plan = server(answers, speaks="h2")
+    clients = [client(asks(request(), request())), client(asks(request()))]
+    return site(clients=clients, servers={"s1": plan}, server_words=" proto h2")
+
+
+@scenario
+def streams_without_an_answer():
+    """Streams that end without an answer are refused."""
+    front = ["errorfile 403 /dev/null", "errorfile 503 /dev/null", "http-request deny if { path /denied }"]
+    cut = [["head", request("POST", "/", ["Content-Length", "10"])], ["body", "01234"], ["pause"], ["half"], ["read"]]
+    made = site(speaks="h2", front=[*front, "use_backend @none@ if { path /none }"], servers={"s1": server([["stall"]])})
+    made["sections"].append(section("backend none"))
+    made["clients"] = [client(asks(request(target=path)), "h2") for path in ("/denied", "/none")] + [client(cut, "h2")]
+    return made
+
+
+@scenario
+def accept_keys_across_versions():
+    """Keys of WebSockets and answers to them, with and without HTTP/2 on either side."""
+    asked = request("GET", "/ws", *WEBSOCKET)
+    wrong = ["Sec-WebSocket-Accept", "bm8="]
+    plan = server([["head", 200, [], "length:"]], [["head", 200, [wrong], "length:"]], speaks="h2", connect_protocol=True)
+    steps = [["head", asked], ["interim"], ["close"]]
+    return site(clients=[client(steps), client(steps)], servers={"s1": plan}, server_words=" proto h2")
+
+
+@scenario
+def streams_that_end_with_their_head():
+    """A response of HTTP/2 that ends with its head, to clients of each version."""
+    plan = server([["body"], ["head", 200, [], "none"]], speaks="h2")
+    made = site(clients=[client(asks(request("POST", "/", body="x"), request()))], servers={"s1": plan}, server_words=" proto h2")
+    made["sections"].append(section("listen second", "bind @bind:second@ proto h2", "server s1 @server:s1@ proto h2"))
+    made["clients"].append(client(asks(request(), request("HEAD", "/")), "h2", to="second"))
+    return made
+
+
+@scenario
 def pages_without_a_server():
     """Uploads to a backend without a server."""
     made = site(clients=[client([["head", request("POST", "/", ["Content-Length", "10"])], ["pause"], ["body", "01234"]])])

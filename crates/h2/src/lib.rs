@@ -39,7 +39,7 @@ pub use connection::{
 };
 pub use error::{ErrorCode, H2Error, HeadError};
 pub use frame::{FRAME_HEADER_BYTES, PREFACE};
-pub use head::{RequestHead, ResponseHead};
+pub use head::{ExtendedConnect, RequestHead, ResponseHead};
 pub use hpack::{FieldIndexing, FieldSink, HpackDecoder, HpackEncoder, HpackError};
 pub use settings::H2Settings;
 pub use stream::StreamId;

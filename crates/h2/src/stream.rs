@@ -102,6 +102,8 @@ pub(crate) struct Stream {
     pub(crate) body_left: Option<u64>,
     /// Whether the peer's final head has come: trailers are next.
     pub(crate) has_head: bool,
+    /// Whether a head of the peer's has come that answers ours, an interim one at least.
+    pub(crate) is_answered: bool,
     /// Whether DATA is dropped: the response has no body (RFC 9110 section 6.4.1), and HAProxy
     /// ignores what comes all the same.
     pub(crate) drops_data: bool,
@@ -133,6 +135,7 @@ impl Stream {
             is_update_due: false,
             body_left: None,
             has_head: false,
+            is_answered: false,
             drops_data: false,
             opened_in: 0,
             reset_by: None,

@@ -245,6 +245,14 @@ impl ClientConnection {
         }
     }
 
+    /// Takes what has arrived and was not read, as far as a buffer holds it: a socket that is closed with
+    /// unread bytes is reset, and its client may lose what was written to it.
+    pub fn take_unread(&mut self) {
+        let unread = self.inbound.bytes().len();
+        self.inbound.consume(unread);
+        self.inbound.take_arrived((&self.transport).into());
+    }
+
     /// Closes our side, without what was not written.
     pub fn end(&mut self) {
         self.duplex().sink.end();

@@ -5,7 +5,7 @@
 //! smuggled. So heads are made to agree with their bodies last, after all rules.
 
 use ballast_message::{BodyLength, Fields, Method, NoRoom, Request, Response, TransferCoding};
-use ballast_message::{Version, content_length, transfer_coding};
+use ballast_message::{Version, content_length, keep_only_trailers, transfer_coding};
 
 use crate::hop::{self, ConnectionEnd};
 
@@ -54,7 +54,14 @@ pub(crate) fn announce_response(
         closes,
     } = announcement;
     let chunks = !is_in_memory && version >= Version::Http11;
-    let body = of_response(response, method, chunks, body)?;
+    if version < Version::Http2 {
+        keep_only_trailers(response.fields_mut());
+    }
+    let body = match ends_with_head(response, body) {
+        true if version >= Version::Http2 => body,
+        true if chunks => of_response(response, method, chunks, BodyLength::Chunked)?,
+        _ => of_response(response, method, chunks, body)?,
+    };
     let said = hop::take_connection_end(response.fields_mut())?;
     let closes = said.close || closes || body == BodyLength::UntilClose;
     let end = ConnectionEnd {
@@ -65,6 +72,14 @@ pub(crate) fn announce_response(
     };
     end.write(response.fields_mut())?;
     Ok(AnnouncedBody { body, closes })
+}
+
+/// Whether a response came on a stream that ended with its head, which announces no length: on a stream it is
+/// sent so, and HTTP/1.1 gets chunks, of which there are none.
+fn ends_with_head(response: &Response, body: BodyLength) -> bool {
+    body == BodyLength::None
+        && response.version() == Version::Http2
+        && !response.fields().contains(LENGTH)
 }
 
 /// What the head of a request announces.

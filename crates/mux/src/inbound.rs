@@ -274,6 +274,13 @@ impl Inbound {
         }
     }
 
+    /// Receives what is there, as far as there is room, without a wait.
+    pub(crate) fn take_arrived(&mut self, channel: Channel<'_>) {
+        if !self.peer_closed && channel.is_readable() {
+            let _ = self.try_receive(channel, usize::MAX);
+        }
+    }
+
     /// Receives up to `bytes_max` bytes into the buffer.
     fn try_receive(&mut self, channel: Channel<'_>, bytes_max: usize) -> io::Result<usize> {
         let buffer = self.buffer.get_or_insert_with(Buffer::take);

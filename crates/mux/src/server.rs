@@ -11,7 +11,7 @@ use crate::h2::{PlannedStream, ServerStreams, StreamHandle, StreamReference};
 use crate::heads::HeadParser;
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
-use crate::{Duplex, Limits};
+use crate::{AskedProtocol, Duplex, Limits};
 
 /// A connection that we opened to a server.
 #[derive(Debug)]
@@ -210,9 +210,14 @@ impl ServerConnection {
         self.duplex().peer.reset();
     }
 
-    /// Gathers a request's head; its body follows through [`Self::duplex`]. `asks_protocol` says that the
+    /// Gathers a request's head; its body follows through [`Self::duplex`]. `asked` says that the
     /// client asks for the protocol of `Upgrade`: a stream then opens with an extended CONNECT (RFC 8441).
-    pub fn begin_request(&mut self, request: &Request, body: BodyLength, asks_protocol: bool) {
+    pub fn begin_request(
+        &mut self,
+        request: &Request,
+        body: BodyLength,
+        asked: Option<AskedProtocol>,
+    ) {
         self.exchange_count = self.exchange_count.saturating_add(1);
         match &mut self.link {
             Link::Whole(_) => self.outbound.begin_request(request, body),
@@ -223,7 +228,7 @@ impl ServerConnection {
             } => {
                 // It is the one that is opened now.
                 *planned = None;
-                let (opened, head_bytes) = streams.open(request, body, asks_protocol);
+                let (opened, head_bytes) = streams.open(request, body, asked);
                 *stream = opened;
                 self.inbound = Inbound::default();
                 self.outbound.begin_stream_request(head_bytes, body);

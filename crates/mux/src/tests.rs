@@ -44,7 +44,7 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
             assert_eq!(received.body, BodyLength::Chunked);
             assert!(client.inbound.check_ahead().unwrap(), "all of it is here");
 
-            server.begin_request(&request, BodyLength::Known(5), false);
+            server.begin_request(&request, BodyLength::Known(5), None);
             let mut carried = 0;
             relay(
                 (&mut client.duplex().source, &wait),

@@ -1,7 +1,8 @@
 //! The handshake of WebSockets where the two sides speak different versions of HTTP.
 //!
 //! Over HTTP/1 a client sends a key, and the server answers with a digest of it (RFC 6455, section 4). HTTP/2
-//! has neither (RFC 8441, section 5): who stands between gives the HTTP/1 side what it expects.
+//! needs neither (RFC 8441, section 5): who stands between gives the HTTP/1 side what it expects. As in
+//! HAProxy, a key and an answer that are there are passed on, whatever the version of the other side.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -14,6 +15,13 @@ const KEY: &[u8] = b"sec-websocket-key";
 const ACCEPT: &[u8] = b"sec-websocket-accept";
 /// What the digest is made of, beside the key (RFC 6455, section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// A client asks for another protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedProtocol {
+    /// Whether the key of a WebSocket was made here: only HTTP/1 needs one.
+    pub has_made_key: bool,
+}
 
 /// Whether the fields ask for a WebSocket, or grant one.
 fn is_websocket(fields: &Fields) -> bool {
@@ -54,13 +62,15 @@ pub(crate) fn expected_accept(request: &Request) -> Option<Box<str>> {
     Some(STANDARD.encode(digest).into_boxed_str())
 }
 
-/// Gives the response that grants a WebSocket the answer to the client's key.
+/// Gives the response that grants a WebSocket the answer to the client's key, if the server gave none: it
+/// was passed the key, and its own answer is the client's to check.
 ///
 /// # Errors
 /// [`NoRoom`].
-pub(crate) fn set_accept(response: &mut Response, accept: &str) -> Result<(), NoRoom> {
-    if response.status() == 101 && is_websocket(response.fields()) {
-        response.fields_mut().set(ACCEPT, accept.as_bytes())?;
+pub(crate) fn add_accept(response: &mut Response, accept: &str) -> Result<(), NoRoom> {
+    let grants = response.status() == 101 && is_websocket(response.fields());
+    if grants && !response.fields().contains(ACCEPT) {
+        response.fields_mut().add(ACCEPT, accept.as_bytes())?;
     }
     Ok(())
 }

@@ -174,6 +174,12 @@ impl<'s> Context<'s> {
             && self.is_upgraded.get()
     }
 
+    /// Whether the client, when it gets no answer, tries again by itself: any stream may be repeated, and so
+    /// may a request on a connection that has carried another (RFC 9112, section 9.3.1).
+    pub(crate) fn client_may_repeat(&self, exchange: &Exchange) -> bool {
+        self.stream.is_some() || !exchange.first
+    }
+
     /// Whether an operator killed the session.
     pub(crate) fn is_killed(&self) -> bool {
         self.row.as_ref().is_some_and(|row| row.is_killed())

@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use ballast_engine::{Backend, Server, ServerState, TlsConnectionCount};
 use ballast_message::{BodyLength, Request};
-use ballast_mux::{ConnectionBytes, Duplex, ServerConnection, ServerStreams, StreamReference};
+use ballast_mux::{
+    AskedProtocol, ConnectionBytes, Duplex, ServerConnection, ServerStreams, StreamReference,
+};
 use ballast_tls::rustls::ClientConfig;
 use ballast_transport::TlsFacts;
 use ballast_worker::SocketReference;
@@ -110,10 +112,10 @@ pub struct ExchangeEnd {
 /// Methods for the exchange that holds it.
 impl Lease {
     /// Begins an exchange: buffers the request's head; the body follows through [`Self::duplex`].
-    /// `asks_protocol` says that the client asks for another protocol.
-    pub fn begin(&mut self, request: &Request, body: BodyLength, asks_protocol: bool) {
+    /// `asked` says that the client asks for another protocol.
+    pub fn begin(&mut self, request: &Request, body: BodyLength, asked: Option<AskedProtocol>) {
         let connection = &mut self.leased.connection;
-        connection.begin_request(request, body, asks_protocol);
+        connection.begin_request(request, body, asked);
     }
 
     /// Both directions of the connection: the source of the response, and the sink for the body of

@@ -126,7 +126,11 @@ impl H2Connection {
         if self.role == Role::Client {
             let refused: Vec<u32> = self.streams.ids().filter(|id| *id > last_stream).collect();
             for id in refused {
-                self.close(id, Side::Peer);
+                // What it has begun to answer it processes all the same.
+                let is_answered = self.streams.find_mut(id).is_some_and(|of| of.is_answered);
+                if !is_answered {
+                    self.close(id, Side::Peer);
+                }
             }
         }
         Some(Event::GoAway { last_stream, code })

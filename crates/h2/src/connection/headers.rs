@@ -306,15 +306,16 @@ impl H2Connection {
             .decode(block, &mut builder)
             .map_err(block_fault)?;
         let head = builder.finish(ends_stream).map_err(Fault::Stream)?;
-        if let Some(stream) = stream
-            && !head.interim
-        {
-            stream.has_head = true;
-            stream.drops_data = head.body == BodyLength::None;
-            stream.body_left = match head.body {
-                BodyLength::Known(bytes) => Some(bytes),
-                _ => None,
-            };
+        if let Some(stream) = stream {
+            stream.is_answered = true;
+            if !head.interim {
+                stream.has_head = true;
+                stream.drops_data = head.body == BodyLength::None;
+                stream.body_left = match head.body {
+                    BodyLength::Known(bytes) => Some(bytes),
+                    _ => None,
+                };
+            }
         }
         if ends_stream {
             self.end_remote(id);

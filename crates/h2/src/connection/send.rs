@@ -7,7 +7,7 @@ use ballast_message::{Fields, Method, Request, Response};
 use super::{GoAwayState, H2Connection, StreamId};
 use crate::error::ErrorCode;
 use crate::frame::{self, FRAME_HEADER_BYTES, Flags, FrameHeader, FrameType, STREAM_ID_MAX};
-use crate::head::{write_request, write_response, write_trailers};
+use crate::head::{ExtendedConnect, write_request, write_response, write_trailers};
 use crate::stream::Waiting;
 
 /// Why something cannot be sent. The connection is as it was.
@@ -39,22 +39,21 @@ impl std::error::Error for SendError {}
 impl H2Connection {
     // === heads ===
 
-    /// Opens a stream with a request. A `protocol` makes it an extended CONNECT: the request is a GET
-    /// with `Upgrade`, as over HTTP/1.
+    /// Opens a stream with a request, which may be an extended CONNECT.
     ///
     /// # Errors
     /// [`SendError::NoStream`], [`SendError::ProtocolNotTaken`].
     pub fn send_request(
         &mut self,
         request: &Request,
-        protocol: Option<&[u8]>,
+        extended: Option<ExtendedConnect<'_>>,
         ends_stream: bool,
         out: &mut Vec<u8>,
     ) -> Result<StreamId, SendError> {
         if self.open_streams_max() == 0 {
             return Err(SendError::NoStream);
         }
-        if protocol.is_some() && !self.peer.takes_connect_protocol {
+        if extended.is_some() && !self.peer.takes_connect_protocol {
             return Err(SendError::ProtocolNotTaken);
         }
         self.write_owed(out);
@@ -62,14 +61,14 @@ impl H2Connection {
         self.next_own_stream += 2;
         self.counters.streams += 1;
         self.insert_stream(id, |stream| {
-            stream.method = match protocol {
+            stream.method = match extended {
                 Some(_) => Method::Connect,
                 None => request.method(),
             };
-            stream.protocol = protocol.map(Into::into);
+            stream.protocol = extended.map(|extended| extended.protocol.into());
         });
         let start = begin_block(out);
-        write_request(&mut self.encoder, request, protocol, out);
+        write_request(&mut self.encoder, request, extended, out);
         self.finish_block(start, id, ends_stream, out);
         Ok(StreamId(id))
     }

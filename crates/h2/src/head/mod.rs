@@ -15,6 +15,7 @@ use ballast_message::BodyLength;
 pub(crate) use request::RequestBuilder;
 pub(crate) use response::{ResponseBuilder, ResponseContext};
 pub(crate) use trailers::TrailerBuilder;
+pub use write::ExtendedConnect;
 pub(crate) use write::{write_request, write_response, write_trailers};
 
 /// What a request's head says beyond the request itself.

@@ -114,8 +114,6 @@ impl<'a> ResponseBuilder<'a> {
                     _ => Ok(()),
                 };
             }
-            // Only `trailers` has a meaning beyond one hop (section 8.2.2).
-            FieldKind::Te if value != b"trailers" => return Ok(()),
             _ => {}
         }
         rules::append(fields, self.bytes_max, name, value)

@@ -5,23 +5,33 @@ use ballast_message::{Fields, Request, Response, TargetForm};
 use super::rules::FieldKind;
 use crate::hpack::{FieldIndexing, HpackEncoder};
 
-/// Appends the header block of a request. `protocol` makes it an extended CONNECT (RFC 8441).
+/// What makes a request an extended CONNECT (RFC 8441): the request is a GET with `Upgrade`, as over HTTP/1.
+#[derive(Clone, Copy, Debug)]
+pub struct ExtendedConnect<'a> {
+    /// The protocol that is asked for.
+    pub protocol: &'a [u8],
+    /// Whether the key of a WebSocket is left out: it was made for a server of HTTP/1, and needs no answer here
+    /// (RFC 8441 section 5).
+    pub drops_key: bool,
+}
+
+/// Appends the header block of a request.
 ///
 /// As HAProxy, `:authority` is what the target says; a target without one leaves `host` as it is, but for
 /// extended CONNECT, which must have it. A scheme that is not known is `https`.
 pub(crate) fn write_request(
     encoder: &mut HpackEncoder,
     request: &Request,
-    protocol: Option<&[u8]>,
+    extended: Option<ExtendedConnect<'_>>,
     out: &mut Vec<u8>,
 ) {
     encoder.begin(out);
-    let method = match protocol {
+    let method = match extended {
         Some(_) => b"CONNECT",
         None => request.method_token(),
     };
     encoder.encode(b":method", method, out);
-    let host = protocol.and_then(|_| request.fields().first(b"host"));
+    let host = extended.and_then(|_| request.fields().first(b"host"));
     let authority = request.target_authority().or(host);
     if request.form() == TargetForm::Authority {
         encoder.encode(b":authority", request.target(), out);
@@ -34,10 +44,11 @@ pub(crate) fn write_request(
         let path = path_of(request);
         encoder.encode_as(FieldIndexing::Without, b":path", path, out);
     }
-    if let Some(protocol) = protocol {
+    if let Some(ExtendedConnect { protocol, .. }) = extended {
         encoder.encode_as(FieldIndexing::Without, b":protocol", protocol, out);
     }
     let skips_host = authority.is_some();
+    let drops_key = extended.is_some_and(|extended| extended.drops_key);
     for field in request.fields() {
         match FieldKind::of(field.name) {
             FieldKind::Connection => {}
@@ -45,9 +56,8 @@ pub(crate) fn write_request(
             // Only `trailers` has a meaning beyond one hop (section 8.2.2).
             FieldKind::Te if field.value != b"trailers" => {}
             // What follows is no body.
-            FieldKind::ContentLength if protocol.is_some() => {}
-            // Only HTTP/1 has keys and their answers (RFC 8441 section 5).
-            _ if protocol.is_some() && field.name == b"sec-websocket-key" => {}
+            FieldKind::ContentLength if extended.is_some() => {}
+            _ if drops_key && field.name == b"sec-websocket-key" => {}
             _ => encoder.encode(field.name, field.value, out),
         }
     }
@@ -72,12 +82,10 @@ pub(crate) fn write_response(encoder: &mut HpackEncoder, response: &Response, ou
         status => status,
     };
     encoder.encode_status(status, out);
-    let switches = response.status() == 101;
     for field in response.fields() {
         match FieldKind::of(field.name) {
             // Fields that apply to one connection stay here (section 8.2.2).
             FieldKind::Connection => {}
-            _ if switches && field.name == b"sec-websocket-accept" => {}
             _ => encoder.encode(field.name, field.value, out),
         }
     }

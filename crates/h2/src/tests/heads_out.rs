@@ -1,7 +1,7 @@
 //! Heads that we write.
 
 use super::peer::*;
-use crate::{ErrorCode, Event, SendError};
+use crate::{ErrorCode, Event, ExtendedConnect, SendError};
 use ballast_message::Fields;
 
 /// The fields of a request as we write it.
@@ -124,7 +124,10 @@ fn a_protocol_is_asked_for_when_the_server_takes_it() {
             ("upgrade", "websocket"),
         ],
     );
-    let protocol = Some(&b"websocket"[..]);
+    let protocol = Some(ExtendedConnect {
+        protocol: b"websocket",
+        drops_key: false,
+    });
     let refused = tested
         .connection
         .send_request(&upgrade, protocol, false, &mut tested.out);

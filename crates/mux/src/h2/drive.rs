@@ -331,6 +331,7 @@ impl ConnectionState {
                         let response = std::mem::replace(&mut heads.response, empty);
                         responses.push_back((response, head));
                         drop(responses);
+                        stream.is_answered.set(true);
                         stream.received_end.set(ends_stream);
                         stream.wake();
                     } else {
@@ -374,7 +375,8 @@ impl ConnectionState {
             Event::GoAway { .. } if self.codec.role() == Role::Server => {}
             Event::GoAway { last_stream, .. } => {
                 for stream in &self.streams {
-                    if stream.id.number() > last_stream {
+                    // As in HAProxy, what a server answers all the same is received.
+                    if stream.id.number() > last_stream && !stream.is_answered.get() {
                         stream.fail(StreamFailure::Unprocessed);
                     }
                 }

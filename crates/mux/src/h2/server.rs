@@ -5,7 +5,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, IncomingHeads, Role, SendError};
+use ballast_h2::{
+    ConnectionCounters, ErrorCode, ExtendedConnect, H2Connection, IncomingHeads, Role, SendError,
+};
 use ballast_message::{BodyLength, Method, Request, upgrade_protocol};
 use ballast_transport::Transport;
 use ballast_worker::{Deadline, send_buffers};
@@ -17,7 +19,7 @@ use super::idle_ping::IdlePing;
 use super::stream::StreamHandle;
 use super::stream_state::{StreamFailure, StreamState};
 use crate::client::LINGER;
-use crate::websocket;
+use crate::websocket::{self, AskedProtocol};
 
 /// A connection to a server that carries streams. Clones are of the same connection.
 #[derive(Clone, Debug)]
@@ -132,31 +134,36 @@ impl ServerStreams {
     }
 
     /// Opens a stream with a request. Where that is not possible any more, its exchange finds the stream
-    /// broken before anything was sent. Returns the bytes that were appended, too. `asks_protocol` says that
-    /// the client asks for another protocol.
+    /// broken before anything was sent. Returns the bytes that were appended, too. `asked` says that the
+    /// client asks for another protocol.
     pub(crate) fn open(
         &self,
         request: &Request,
         body: BodyLength,
-        asks_protocol: bool,
+        asked: Option<AskedProtocol>,
     ) -> (StreamHandle, u64) {
         let state = &mut *self.shared.state.borrow_mut();
         let has_body = !body.is_empty();
         // An Upgrade may be passed over (RFC 9110, section 7.8), and is beside a body, which would be the first
         // that the protocol gets to see.
-        let protocol = match asks_protocol && !has_body {
-            true => upgrade_protocol(request.fields()),
-            false => None,
-        };
+        let asked = asked.filter(|_| !has_body);
+        let extended = asked.and_then(|asked| {
+            let protocol = upgrade_protocol(request.fields())?;
+            let drops_key = asked.has_made_key;
+            Some(ExtendedConnect {
+                protocol,
+                drops_key,
+            })
+        });
         // A tunnel, if the server opens it.
-        let asks_tunnel = protocol.is_some() || request.method() == Method::Connect;
+        let asks_tunnel = extended.is_some() || request.method() == Method::Connect;
         let ends_stream = !asks_tunnel && !has_body;
         let is_gone = state.is_gone();
         let (codec, out) = state.out();
         let before = out.len();
         let opened = match is_gone {
             true => Err(SendError::NoStream),
-            false => codec.send_request(request, protocol, ends_stream, out),
+            false => codec.send_request(request, extended, ends_stream, out),
         };
         let sent = (out.len() - before) as u64;
         let stream = match opened {
@@ -171,7 +178,7 @@ impl ServerStreams {
             }
         };
         stream.sent_end.set(ends_stream);
-        if protocol.is_some() {
+        if extended.is_some() {
             *stream.websocket_accept.borrow_mut() = websocket::expected_accept(request);
         }
         self.shared.wake_driver();

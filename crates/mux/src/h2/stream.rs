@@ -202,7 +202,7 @@ impl StreamHandle {
         work_memory::give_back_response(received);
         if let Some(accept) = &*self.state.websocket_accept.borrow() {
             // Without room for it the client is refused, as by a server that does not send it.
-            let _ = websocket::set_accept(response, accept);
+            let _ = websocket::add_accept(response, accept);
         }
         Some(head)
     }

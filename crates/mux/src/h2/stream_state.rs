@@ -30,6 +30,8 @@ pub(super) struct StreamState {
     pub(super) trailers: RefCell<Option<Box<Fields>>>,
     /// Heads of responses that were not taken.
     pub(super) responses: RefCell<ShortQueue<(Response, ResponseHead)>>,
+    /// Whether the peer has answered, with an interim response at least: it processes the request.
+    pub(super) is_answered: Cell<bool>,
     /// What answers the key of a request for a WebSocket.
     pub(super) websocket_accept: RefCell<Option<Box<str>>>,
     /// Why the stream carries nothing more.
@@ -112,6 +114,7 @@ impl StreamState {
             received_end,
             trailers,
             responses,
+            is_answered,
             websocket_accept,
             failure,
             sent_end,
@@ -122,6 +125,7 @@ impl StreamState {
         received_end.set(false);
         drop(trailers.take());
         responses.borrow_mut().clear();
+        is_answered.set(false);
         drop(websocket_accept.take());
         failure.set(None);
         sent_end.set(false);
@@ -136,6 +140,7 @@ impl StreamState {
             received_end: Cell::new(false),
             trailers: RefCell::new(None),
             responses: RefCell::default(),
+            is_answered: Cell::new(false),
             websocket_accept: RefCell::new(None),
             failure: Cell::new(None),
             sent_end: Cell::new(false),

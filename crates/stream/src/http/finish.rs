@@ -92,6 +92,12 @@ async fn answer_exit(
         exit => exit,
     };
     match exit.note_ending(exchange) {
+        // As in HAProxy, its client is to find out by itself whether another try helps.
+        Some(status) if exit == Exit::ConnectTimeout && context.client_may_repeat(exchange) => {
+            exchange.tally.status = i32::from(status);
+            exit.count(context, exchange);
+            ConnectionFate::Drop
+        }
         Some(status) => answer::page(context, client, exchange, (exit, status)).await,
         None => {
             exit.count(context, exchange);

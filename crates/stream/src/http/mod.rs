@@ -107,7 +107,10 @@ pub(crate) async fn serve(
                 close(context, client, current.get()).await;
                 return ServeEnd::Closed;
             }
-            ConnectionFate::Drop => return ServeEnd::Closed,
+            ConnectionFate::Drop => {
+                client.take_unread();
+                return ServeEnd::Closed;
+            }
             ConnectionFate::Http2 => return ServeEnd::Http2,
             ConnectionFate::Rest => return ServeEnd::Rest,
         }

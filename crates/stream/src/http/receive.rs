@@ -155,7 +155,7 @@ pub(crate) async fn request(
     exchange: &mut Exchange,
     begun: Instant,
 ) -> Result<(), NoRequest> {
-    let wait = WaitLimit::until(&context.upward, head_until(context, exchange, begun));
+    let wait = head_wait(context, begun);
     let received = match client.request(&wait, &mut exchange.request).await {
         Ok(received) => received,
         Err(_) if client.has_http2_preface() && takes_http2(context, exchange) => {
@@ -229,12 +229,13 @@ pub(crate) fn first_byte_until(
     }
 }
 
-fn head_until(context: &Context<'_>, exchange: &Exchange, begun: Instant) -> Option<Instant> {
-    let (request, _) = timeouts(context);
-    if exchange.first {
-        request.map(|request| context.session.established() + request)
-    } else {
-        request.map(|request| begun + request)
+/// How long a head that has begun may take: `timeout http-request` from its first byte on. Where that is not
+/// set, `timeout client` applies between its pieces (configuration manual, "timeout http-request").
+fn head_wait<'c>(context: &'c Context<'_>, begun: Instant) -> WaitLimit<'c> {
+    let timeouts = &context.frontend.model.timeouts;
+    match timeouts.http_request {
+        Some(request) => WaitLimit::until(&context.upward, Some(begun + request)),
+        None => WaitLimit::each(&context.upward, timeouts.client),
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use ballast_engine::{Backend, CancellationReason};
 use ballast_mux::{
-    AfterBody, Duplex, Peer, Piece, ReadError, RelayError, Sink, Source, SpliceMode, WaitLimit,
-    WriteError, relay,
+    AfterBody, AskedProtocol, Duplex, Peer, Piece, ReadError, RelayError, Sink, Source, SpliceMode,
+    WaitLimit, WriteError, relay,
 };
 use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{ExchangeEnd, Lease, Slot};
@@ -64,8 +64,11 @@ pub(crate) async fn exchange(
 ) -> RelayEnd {
     let ReadyConnection { mut lease, reused } = ready;
     let before = (client.sink.sent_bytes(), lease.traffic());
-    let asks_protocol = exchange.asks_protocol;
-    lease.begin(&exchange.request, exchange.request_body, asks_protocol);
+    let has_made_key = exchange.has_made_key;
+    let asked = exchange
+        .asks_protocol
+        .then_some(AskedProtocol { has_made_key });
+    lease.begin(&exchange.request, exchange.request_body, asked);
     exchange.server_stream = lease.stream();
     let uploaded = Cell::new(0_u64);
     let is_uncounted = !client.source.is_done();

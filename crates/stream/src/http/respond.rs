@@ -430,8 +430,7 @@ fn response_failed(
     if is_unseen && retry.plan.repeats_lost(exchange) {
         return ResponseOutcome::Retry(RetryReason::Stale);
     }
-    let client_may_repeat = !exchange.first || context.stream.is_some();
-    if is_lost && client_may_repeat && exchange.tally.retries == 0 {
+    if is_lost && exchange.tally.retries == 0 && context.client_may_repeat(exchange) {
         // The client gets no answer and no line is logged: it may try again itself, as when a connection
         // that it reuses is closed (RFC 9112, section 9.3.1), or a stream is refused (RFC 9113, section 8.7).
         // Not when tries of ours were in vain: the server is the reason, and each of them counts.

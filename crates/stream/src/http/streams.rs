@@ -320,7 +320,7 @@ async fn exchange(context: &Context<'_>, stream: &mut ClientStream, current: &mu
     }
     count_request(context, exchange);
     let is_refused;
-    let fate = {
+    let (fate, is_whole) = {
         let client = &mut stream.duplex();
         let flow = match is_bad {
             false => carry(context, client, exchange).await,
@@ -335,11 +335,16 @@ async fn exchange(context: &Context<'_>, stream: &mut ClientStream, current: &mu
             // As in HAProxy's logs, it was not received.
             exchange.times.received = None;
         }
-        finish(context, client, exchange, flow).await
+        let fate = finish(context, client, exchange, flow).await;
+        (fate, client.source.is_done())
     };
     if is_refused {
         stream.kill_connection();
-    } else if fate == ConnectionFate::Drop && !exchange.has_response {
-        stream.refuse();
+    } else if !exchange.has_response {
+        // What ends without any answer is refused, unless a server may have carried it out.
+        let is_unprocessed = exchange.times.connected.is_none() || !is_whole;
+        if fate == ConnectionFate::Drop || is_unprocessed {
+            stream.refuse();
+        }
     }
 }

@@ -629,8 +629,8 @@ fn idle_connection(
     if plan.needs_new_connection {
         return None;
     }
-    // The client of a stream can repeat it: its first request may meet a connection that is dying.
-    let is_first = exchange.first && context.stream.is_none();
+    // Who may repeat a request may meet a connection that is dying.
+    let is_first = !context.client_may_repeat(exchange);
     let own = context.session.kept.take(backend, server, requirements);
     let lease = own.or_else(|| pool::take(backend, server, is_first, requirements))?;
     Some(count_reuse(context, exchange, lease))

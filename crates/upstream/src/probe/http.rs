@@ -195,7 +195,7 @@ impl HttpCheckRun {
         };
         // A stream that is open was answered.
         connection.end_exchange();
-        connection.begin_request(&request, length, false);
+        connection.begin_request(&request, length, None);
         let mut sink = connection.duplex().sink;
         let sent = async {
             if let Some(body) = &body {

@@ -462,7 +462,7 @@ fn server() -> (ServerStreams, super::server::StreamDriver, End) {
 async fn is_unprocessed(mut connection: ServerConnection) -> bool {
     let deadline = Deadline::new();
     let wait = WaitLimit::each(&deadline, PATIENCE);
-    connection.begin_request(&request(), BodyLength::None, false);
+    connection.begin_request(&request(), BodyLength::None, None);
     let mut source = connection.duplex().source;
     let mut response = Response::new(HeadLimits::default());
     let received = source.response(&wait, Method::Get, &mut response).await;
@@ -534,7 +534,7 @@ fn a_server_that_does_not_read_is_not_waited_for_without_end() {
         end.settle().await;
         end.read_bytes_max = 0;
         let mut connection = ServerConnection::on_stream(&streams, Limits::default());
-        connection.begin_request(&request(), BodyLength::Chunked, false);
+        connection.begin_request(&request(), BodyLength::Chunked, None);
         let deadline = Deadline::new();
         let wait = WaitLimit::each(&deadline, Some(Duration::from_millis(50)));
         end.send_frame(8, 0, 0, &(1_u32 << 30).to_be_bytes());
