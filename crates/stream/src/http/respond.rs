@@ -596,8 +596,9 @@ async fn body(
     .await;
     match result {
         Ok(()) => {
-            exchange.tally.bytes_out +=
-                logged_bytes::of_end(answer.body, download.source.trailers());
+            let (trailers, is_stream) =
+                (download.source.trailers(), exchange.server_stream.is_some());
+            exchange.tally.bytes_out += logged_bytes::of_end(answer.body, trailers, is_stream);
             Ok(answer.persistent
                 && !exchange.closes_server
                 && keeps_server_connection(context, exchange))
@@ -607,7 +608,10 @@ async fn body(
             Err(ResponseOutcome::Exit(Exit::ResponseCut((&error).into())))
         }
         Err(RelayError::To(error)) => {
-            let phase = if download.source.is_done() {
+            download.source.receive_delivered();
+            let is_whole =
+                download.source.is_done() || matches!(download.source.check_ahead(), Ok(true));
+            let phase = if is_whole {
                 EndingPhase::Last
             } else {
                 EndingPhase::Data
