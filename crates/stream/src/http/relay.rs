@@ -72,6 +72,7 @@ pub(crate) async fn exchange(
     exchange.server_stream = lease.stream();
     let uploaded = Cell::new(0_u64);
     let is_uncounted = !client.source.is_done();
+    let takes_more = Cell::new(false);
     let live = LiveCounters::of(context, exchange);
     let timeouts = exchange.settings.timeouts();
     let outcome = {
@@ -102,6 +103,7 @@ pub(crate) async fn exchange(
             sink: client.sink.by_ref(),
             source,
             upload: &progress,
+            takes_more: &takes_more,
         };
         let retry = respond::RetryOptions { reused, plan };
         let respond = pin!(respond::respond(context, exchange, &mut download, &retry));
@@ -167,22 +169,42 @@ pub(crate) async fn exchange(
         }
         TransferEnd::ServerStuck => RelayEnd::Exit(Exit::UploadStuck),
     };
-    leave_stream(context, exchange, slot, lease);
+    let is_over = client.source.is_done()
+        && takes_more.get()
+        && match &end {
+            RelayEnd::Retry(reason) => *reason == RetryReason::Status,
+            RelayEnd::Exit(exit) => exit.replaces_response(),
+            RelayEnd::Done { .. } => false,
+        };
+    leave(context, exchange, slot, lease, is_over);
     end
 }
 
-/// Ends an exchange that did not end well. A connection that carried it alone is closed; one that
+/// Ends an exchange whose client does not have the server's response. A connection that carried it alone
+/// goes on if the exchange is over for the server (`is_over`) and the response was received whole; one that
 /// carries streams loses only this one.
-fn leave_stream(context: &Context<'_>, exchange: &Exchange, slot: &Slot, lease: Lease) {
-    if lease.stream().is_none() {
+fn leave(context: &Context<'_>, exchange: &Exchange, slot: &Slot, mut lease: Lease, is_over: bool) {
+    let is_stream = lease.stream().is_some();
+    let is_whole = is_over
+        && !is_stream
+        && !exchange.closes_server
+        && respond::keeps_server_connection(context, exchange)
+        && drops_rest(&mut lease.duplex().source);
+    if !is_whole && !is_stream {
         return;
     }
     let end = ExchangeEnd {
-        is_whole: false,
+        is_whole,
         is_persistent: true,
         is_authenticated_as_client: false,
     };
     put_back(context, exchange, slot, lease.end(end));
+}
+
+/// Drops what has come of a response's body. Returns whether that was all of it.
+fn drops_rest(source: &mut Source<'_>) -> bool {
+    source.receive_delivered();
+    source.skip_received().is_ok() && source.is_done()
 }
 
 /// The end of an exchange whose client has its response.
@@ -435,6 +457,8 @@ async fn tunnel(
     slot: &Slot,
 ) {
     let backend = context.backend_of(exchange);
+    // A tunnel may last for days: its bytes count as they pass.
+    let live = LiveCounters::new(context, exchange);
     let counts = (
         |piece: Piece| {
             let bytes = piece.bytes;
@@ -457,5 +481,3 @@ async fn tunnel(
     exchange.tally.bytes_out += down;
     count_servers_side(context, exchange, up, down);
 }
-    // A tunnel may last for days: its bytes count as they pass.
-    let live = LiveCounters::new(context, exchange);

@@ -58,6 +58,8 @@ pub(crate) struct Download<'a> {
     pub(crate) source: Source<'a>,
     /// The progress of the request.
     pub(crate) upload: &'a UploadProgress<'a>,
+    /// Whether a final head is there, and its server takes another request behind it, of any client.
+    pub(crate) takes_more: &'a Cell<bool>,
 }
 
 /// The progress of a request's upload, for the direction that waits for the response.
@@ -100,10 +102,12 @@ pub(crate) async fn respond(
         Ok(answer) => answer,
         Err(outcome) => return outcome,
     };
+    let private = authenticates_connection(&exchange.response);
+    download.takes_more.set(answer.persistent && !private);
     let status = exchange.response.status();
     if retry.plan.retries_status(status) {
         exchange.observation = Some(Observation::from_status(status));
-        return ResponseOutcome::Retry(RetryReason::Response);
+        return ResponseOutcome::Retry(RetryReason::Status);
     }
     exchange.has_response = true;
     let body_length = answer.body;
@@ -118,7 +122,6 @@ pub(crate) async fn respond(
     note(context, exchange);
     stickiness::store(context, exchange);
     download.upload.answered.set(true);
-    let private = authenticates_connection(&exchange.response);
     let body_from = (&mut download.source, body_length);
     let client = download.client;
     if let Flow::Break(exit) = rules::response(context, client, exchange, body_from).await {
@@ -415,7 +418,8 @@ fn response_failed(
         exchange.observation = Some(observation);
         return ResponseOutcome::Retry(RetryReason::Response);
     }
-    let is_lost = retry.reused && closed && silent;
+    // Retries that are used up end with an answer.
+    let is_lost = retry.reused && closed && silent && exchange.tally.retries == 0;
     if is_lost && retry.plan.repeats_lost(exchange) {
         return ResponseOutcome::Retry(RetryReason::Stale);
     }
