@@ -30,8 +30,6 @@ pub struct RequestHead {
     pub upgrade: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expect_continue: bool,
-    /// Bytes that the head took on the wire, with the line ends before it.
-    pub head_bytes: u64,
     /// Whether all of the head had been received when it was asked for.
     pub is_prompt: bool,
 }
@@ -114,14 +112,13 @@ impl ClientConnection {
         wait: &WaitLimit<'_>,
         request: &mut Request,
     ) -> Result<RequestHead, ReadError> {
-        let (received_bytes, mut head_bytes) = (self.inbound.total_bytes(), 0);
+        let received_bytes = self.inbound.total_bytes();
         self.is_last_request = false;
         self.heads.scan = HeadScan::default();
         let head = loop {
             // Empty lines before a request are skipped (RFC 9112, section 2.2).
             while self.inbound.bytes().starts_with(b"\r\n") {
                 self.inbound.consume(2);
-                head_bytes += 2;
                 self.heads.scan = HeadScan::default();
             }
             let (bytes, heads) = (self.inbound.bytes(), &mut self.heads);
@@ -146,7 +143,6 @@ impl ClientConnection {
                 }
             }
         };
-        head_bytes += head.head_bytes as u64;
         self.inbound.consume(head.head_bytes);
         self.inbound.begin_body(head.body, &self.heads.limits, true);
         if let Err(error) = self.inbound.check_ahead() {
@@ -165,7 +161,6 @@ impl ClientConnection {
             persistent: head.persistent,
             upgrade: head.upgrade,
             expect_continue: head.expect_continue,
-            head_bytes,
             is_prompt: self.inbound.total_bytes() == received_bytes,
         })
     }

@@ -137,7 +137,7 @@ impl Source<'_> {
         self.inbound.end();
     }
 
-    /// Receives, without a wait, what the connection of a stream has received for it.
+    /// Receives what has come, without a wait, as far as there is room.
     pub fn receive_delivered(&mut self) {
         self.inbound.receive_delivered(self.channel);
     }

@@ -261,10 +261,10 @@ impl Inbound {
         }
     }
 
-    /// Receives what the connection of a stream has received for it, as far as there is room. Why the
-    /// stream broke is left for the next call that waits.
+    /// Receives what has come, as far as there is room. Why the peer's connection or stream broke is left for
+    /// the next call that waits.
     pub(crate) fn receive_delivered(&mut self, channel: Channel<'_>) {
-        while !self.peer_closed && channel.has_received() {
+        while !self.peer_closed && channel.is_readable() {
             let Ok(count) = self.try_receive(channel, usize::MAX) else {
                 return;
             };

@@ -424,10 +424,12 @@ pub(crate) struct Tally {
     pub bytes_in: u64,
     /// Bytes to the client.
     pub bytes_out: u64,
-    /// Of the bytes from the client, those that backend and server have counted already.
+    /// Of the bytes from the client, those that frontend, backend and server have counted already.
     pub live_bytes_in: u64,
-    /// Of the bytes to the client, those that backend and server have counted already.
+    /// Of the bytes to the client, those that frontend, backend and server have counted already.
     pub live_bytes_out: u64,
+    /// Of the bytes from the client, those of a body that nobody has read.
+    unread_bytes_in: u64,
     /// Status of the server's response; 0 before it came.
     pub server_status: u16,
     /// Status given to the client; -1 when none was.
@@ -457,6 +459,14 @@ impl Tally {
             status: -1,
             ..Self::default()
         }
+    }
+
+    /// Counts so many bytes of the request's body that were received and that nobody reads any more. Said
+    /// again of an exchange that is cut off while its answer waits for the client, only what came
+    /// meanwhile counts.
+    pub(crate) fn count_unread(&mut self, bytes: u64) {
+        self.bytes_in += bytes.saturating_sub(self.unread_bytes_in);
+        self.unread_bytes_in = self.unread_bytes_in.max(bytes);
     }
 }
 
@@ -747,5 +757,21 @@ impl Exchange {
     pub(crate) fn count(&self, worker: usize, count: impl Fn(&BackendCounters)) {
         self.backend_counters(worker).into_iter().for_each(&count);
         self.server_counters(worker).into_iter().for_each(&count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_wait_in_a_buffer_count_once() {
+        let mut tally = Tally::fresh();
+        tally.bytes_in = 50;
+        tally.count_unread(1000);
+        tally.count_unread(1000);
+        assert_eq!(tally.bytes_in, 1050);
+        tally.count_unread(1500);
+        assert_eq!(tally.bytes_in, 1550, "what came meanwhile");
     }
 }

@@ -420,6 +420,22 @@ impl Exit {
         }
     }
 
+    /// Whether another answer takes the place of a server's response, or none does, and the server is not to
+    /// blame for it.
+    pub(crate) fn replaces_response(self) -> bool {
+        matches!(
+            self,
+            Self::Answered(_, EndingPhase::Headers)
+                | Self::Denied(_, EndingPhase::Headers)
+                | Self::SilentlyDropped
+                | Self::RuleFailed(_, EndingPhase::Headers)
+                | Self::RewriteFailed(EndingPhase::Headers)
+                | Self::AnswerFailed(EndingPhase::Headers)
+                | Self::ResponseRewrite
+                | Self::CacheableCookie
+        )
+    }
+
     /// Whether the client left before its request was whole: the backend is chosen all the same.
     pub(crate) fn is_abort_before_server(self) -> bool {
         matches!(

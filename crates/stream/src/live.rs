@@ -1,7 +1,6 @@
-//! Byte counters that are updated while an exchange lasts (`option contstats`).
+//! Byte counters that are updated while an exchange lasts (`option contstats`), or a tunnel.
 //!
-//! Without the option, bytes are counted once, when the exchange is over: one addition instead
-//! of one per piece.
+//! Else bytes are counted once, when the exchange is over: one addition instead of one per piece.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
 
 use crate::context::Context;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Tally};
 
 /// Counts the bytes of an exchange piece by piece.
 #[derive(Debug)]
@@ -28,13 +27,24 @@ impl<'s> LiveCounters<'s> {
     /// The counters of an exchange; `None` if its frontend does not set the option.
     pub(crate) fn of(context: &'s Context<'s>, exchange: &Exchange) -> Option<Self> {
         let is_on = context.frontend.model.options.continuous_stats;
-        is_on.then(|| Self {
+        is_on.then(|| Self::new(context, exchange))
+    }
+
+    /// The counters of an exchange, whatever its frontend sets.
+    pub(crate) fn new(context: &'s Context<'s>, exchange: &Exchange) -> Self {
+        Self {
             context,
             backend: exchange.backend.clone(),
             server: exchange.server.clone(),
             request_bytes: Cell::new(0),
             response_bytes: Cell::new(0),
-        })
+        }
+    }
+
+    /// Notes what is counted, so that the end of the exchange does not count it again.
+    pub(crate) fn note(&self, tally: &mut Tally) {
+        tally.live_bytes_in += self.request_bytes.get();
+        tally.live_bytes_out += self.response_bytes.get();
     }
 
     /// A piece went to the server.

@@ -35,12 +35,12 @@ pub(crate) fn of_response(response: &Response) -> u64 {
     total(STATUS_BYTES + reason, response.fields())
 }
 
-/// The bytes that the end of a body counts: a chunked body has an end of its own, with the
-/// trailers.
-pub(crate) fn of_end(body: BodyLength, trailers: Option<&Fields>) -> u64 {
+/// The bytes that the end of a body counts: a body without a length has an end of its own, with the
+/// trailers. That of a stream has none without trailers.
+pub(crate) fn of_end(body: BodyLength, trailers: Option<&Fields>, is_stream: bool) -> u64 {
     match (body, trailers) {
         (BodyLength::Chunked, Some(trailers)) => (BODY_END_BYTES + trailers.pair_bytes()) as u64,
-        (BodyLength::Chunked, None) => BODY_END_BYTES as u64,
+        (BodyLength::Chunked, None) if !is_stream => BODY_END_BYTES as u64,
         _ => 0,
     }
 }

@@ -219,8 +219,15 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
         server_idle.purge = server.model.idle_purge_delay;
         // The server's address may have changed since the connection was opened.
         let strays = connection.epoch() != server.state.address_epoch();
-        if worn || strays || server_idle.count >= limit || !server_idle.needs_one_more() {
+        if worn || strays {
             return;
+        }
+        if !server_idle.has_room(limit) {
+            // One that the server has closed meanwhile gives its place.
+            server_idle.drop_closed();
+            if !server_idle.has_room(limit) {
+                return;
+            }
         }
         server_idle.state.idle.enter();
         server_idle.push(IdleConnection {
@@ -294,6 +301,19 @@ impl ServerIdle {
         let need = self.need.count();
         let share = need as usize / self.state.counters.worker_count();
         open <= need || self.count < share.max(1)
+    }
+
+    /// Whether one more connection is kept, of at most `limit`.
+    fn has_room(&mut self, limit: usize) -> bool {
+        self.count < limit && self.needs_one_more()
+    }
+
+    /// Closes what cannot be used any more.
+    fn drop_closed(&mut self) {
+        for idle in self.extract(|idle| !idle.connection.is_reusable()) {
+            drop(idle);
+            self.state.idle.leave();
+        }
     }
 
     fn push(&mut self, idle: IdleConnection) {

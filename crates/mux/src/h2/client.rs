@@ -266,7 +266,6 @@ impl From<OpenedStream> for ClientStream {
                 persistent: true,
                 upgrade: head.upgrade,
                 expect_continue: head.expect_continue,
-                head_bytes: 0,
                 is_prompt: true,
             },
         };

@@ -48,7 +48,6 @@ pub(crate) async fn page(
         exchange.tally.bytes_out += counted;
         return ConnectionFate::Close;
     }
-    let before = client.sink.sent_bytes();
     let announcement = Announcement {
         method,
         version: exchange.request.version(),
@@ -60,18 +59,16 @@ pub(crate) async fn page(
     let Ok(announced) = client.sink.begin_response(response, announcement) else {
         return ConnectionFate::Close;
     };
+    if exchange.has_request {
+        // As in HAProxy, the error page for an invalid request is not counted.
+        exchange.tally.bytes_out += counted;
+    }
     let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
     let sent = async {
         client.sink.body(&wait, &body).await?;
         client.sink.end_body(&wait, None).await
     }
     .await;
-    let bytes = client.sink.sent_bytes() - before;
-    if exchange.has_request {
-        // As in HAProxy, the error page for an invalid request is not counted.
-        exchange.tally.bytes_out += counted;
-        context.count(|counters| counters.bytes_out.add(bytes));
-    }
     match sent {
         Err(_) => ConnectionFate::Drop,
         Ok(()) if announced.closes => ConnectionFate::Close,

@@ -54,6 +54,33 @@ pub(crate) async fn await_request(
     Flow::Break(Exit::Request((&error).into(), EndingPhase::Request))
 }
 
+/// Counts the end of the request's body, which was read.
+pub(crate) fn count_end(context: &Context<'_>, client: &Duplex<'_>, exchange: &mut Exchange) {
+    let (body, trailers) = (exchange.request_body, client.source.trailers());
+    exchange.tally.bytes_in += logged_bytes::of_end(body, trailers, context.stream.is_some());
+}
+
+/// Counts what has come of the request's body, which nobody reads any more.
+pub(crate) fn count_unread(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+) {
+    let source = &mut client.source;
+    if source.is_done() {
+        return;
+    }
+    source.receive_delivered();
+    // A malformed body counts as far as it is well-formed.
+    let is_whole = source.check_ahead().unwrap_or(false);
+    let end_bytes = match is_whole {
+        true => logged_bytes::of_end(exchange.request_body, None, context.stream.is_some()),
+        false => 0,
+    };
+    let bytes = source.waiting_bytes() + end_bytes;
+    exchange.tally.count_unread(bytes);
+}
+
 /// Has the samples see what has arrived of the request's body.
 pub(crate) fn look_at_request(client: &mut Duplex<'_>, exchange: &mut Exchange) {
     let length = exchange.request_body;

@@ -3,7 +3,7 @@
 
 use ballast_mux::Duplex;
 
-use super::{ConnectionFate, answer, service};
+use super::{ConnectionFate, answer, body, service};
 use crate::access_log;
 use crate::context::Context;
 use crate::exchange::Exchange;
@@ -40,13 +40,17 @@ pub(crate) async fn finish(
     next
 }
 
-/// Counts the bytes of the exchange at its backend and at the server it was at last: those that its log
-/// line shows, however often the request was sent, and whoever made the answer. Those that were counted
-/// while it lasted are left out.
+/// Counts the bytes of the exchange at its frontend, its backend and the server it was at last: those that
+/// its log line shows, however often the request was sent, and whoever made the answer. Those that were
+/// counted while it lasted are left out.
 fn count_bytes(context: &Context<'_>, exchange: &Exchange) {
     let tally = &exchange.tally;
     let received = tally.bytes_in.saturating_sub(tally.live_bytes_in);
     let sent = tally.bytes_out.saturating_sub(tally.live_bytes_out);
+    context.count(|counters| {
+        counters.bytes_in.add(received);
+        counters.bytes_out.add(sent);
+    });
     exchange.count(context.local.worker, |counters| {
         counters.bytes_in.add(received);
         counters.bytes_out.add(sent);
@@ -77,9 +81,7 @@ async fn answer_exit(
 ) -> ConnectionFate {
     let is_served = matches!(exit, Exit::Service(_));
     if exchange.has_request && !is_served && exchange.times.connected.is_none() {
-        // What was received of the body was not forwarded, and counts all the same.
-        client.source.receive_delivered();
-        exchange.tally.bytes_in += client.source.waiting_bytes();
+        body::count_unread(context, client, exchange);
     }
     let exit = match exit {
         // Boxed: only an exchange with a service needs memory for its future.
@@ -92,11 +94,14 @@ async fn answer_exit(
         exit => exit,
     };
     match exit.note_ending(exchange) {
-        // As in HAProxy, its client is to find out by itself whether another try helps.
-        Some(status) if exit == Exit::ConnectTimeout && context.client_may_repeat(exchange) => {
+        Some(status) if is_left_to_client(context, exchange, exit) => {
             exchange.tally.status = i32::from(status);
             exit.count(context, exchange);
-            ConnectionFate::Drop
+            match context.stream {
+                None => ConnectionFate::Close,
+                // The stream is refused.
+                Some(_) => ConnectionFate::Drop,
+            }
         }
         Some(status) => answer::page(context, client, exchange, (exit, status)).await,
         None => {
@@ -104,4 +109,10 @@ async fn answer_exit(
             ConnectionFate::Drop
         }
     }
+}
+
+/// Whether the client gets no answer, and may send its request again: as in HAProxy, where no connection to
+/// a server was there in time for a stream, or for a request that follows others.
+fn is_left_to_client(context: &Context<'_>, exchange: &Exchange, exit: Exit) -> bool {
+    exit == Exit::ConnectTimeout && exchange.has_request && context.client_may_repeat(exchange)
 }

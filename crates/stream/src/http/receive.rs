@@ -181,12 +181,6 @@ pub(crate) async fn request(
 /// Notes what is known once a request's head is there.
 pub(crate) fn note(context: &Context<'_>, exchange: &mut Exchange, received: RequestHead) {
     exchange.tally.bytes_in = logged_bytes::of_request(&exchange.request);
-    let head_bytes = match context.stream {
-        None => received.head_bytes,
-        // As in HAProxy 3.2: what is compressed counts as it reads.
-        Some(_) => exchange.tally.bytes_in,
-    };
-    context.count(|counters| counters.bytes_in.add(head_bytes));
     exchange.has_request = true;
     exchange.method = exchange.request.method();
     exchange.request_body = received.body;

@@ -15,16 +15,15 @@ use ballast_mux::{
 use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{ExchangeEnd, Lease, Slot};
 
-use super::ConnectionFate;
 use super::respond::{self, ResponseOutcome};
 use super::upstream_connection::{ConnectionPlan, ReadyConnection, RetryReason, put_back};
+use super::{ConnectionFate, body};
 use crate::cancellation::wait_for_cancellation;
 use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, PeerFault};
 use crate::live::LiveCounters;
-use crate::logged_bytes;
 use crate::splice;
 use crate::tunnel;
 
@@ -45,11 +44,15 @@ pub(crate) enum RelayEnd {
 
 /// Counts so many bytes of a request's body in its log line, and its end where that has come. To be
 /// called once: a body that is sent again was counted.
-fn count_upload(exchange: &mut Exchange, client: &Duplex<'_>, uploaded: u64) {
+fn count_upload(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    client: &Duplex<'_>,
+    uploaded: u64,
+) {
     exchange.tally.bytes_in += uploaded;
     if client.source.is_done() {
-        exchange.tally.bytes_in +=
-            logged_bytes::of_end(exchange.request_body, client.source.trailers());
+        body::count_end(context, client, exchange);
     }
 }
 
@@ -63,7 +66,7 @@ pub(crate) async fn exchange(
     plan: &ConnectionPlan,
 ) -> RelayEnd {
     let ReadyConnection { mut lease, reused } = ready;
-    let before = (client.sink.sent_bytes(), lease.traffic());
+    let before = lease.traffic();
     let has_made_key = exchange.has_made_key;
     let asked = exchange
         .asks_protocol
@@ -72,6 +75,7 @@ pub(crate) async fn exchange(
     exchange.server_stream = lease.stream();
     let uploaded = Cell::new(0_u64);
     let is_uncounted = !client.source.is_done();
+    let takes_more = Cell::new(false);
     let live = LiveCounters::of(context, exchange);
     let timeouts = exchange.settings.timeouts();
     let outcome = {
@@ -102,6 +106,7 @@ pub(crate) async fn exchange(
             sink: client.sink.by_ref(),
             source,
             upload: &progress,
+            takes_more: &takes_more,
         };
         let retry = respond::RetryOptions { reused, plan };
         let respond = pin!(respond::respond(context, exchange, &mut download, &retry));
@@ -111,18 +116,19 @@ pub(crate) async fn exchange(
             .get()));
         unless_client_leaves(client.peer, &progress.is_under_way, gives_up, transfer).await
     };
-    let down = client.sink.sent_bytes() - before.0;
     let traffic = lease.traffic();
-    let up = traffic.sent_bytes - before.1.sent_bytes;
-    let received = traffic.received_bytes - before.1.received_bytes;
-    let uncounted = uncounted(exchange, live.as_ref(), (down, uploaded.get()));
+    let up = traffic.sent_bytes - before.sent_bytes;
+    let received = traffic.received_bytes - before.received_bytes;
+    if let Some(live) = &live {
+        live.note(&mut exchange.tally);
+    }
     if is_uncounted {
-        count_upload(exchange, client, uploaded.get());
+        count_upload(context, exchange, client, uploaded.get());
     }
     if matches!(outcome, TransferEnd::ServerStuck) {
         exchange.observation = Some(Observation::ReadTimeout);
     }
-    account(context, exchange, slot, (up, received), uncounted);
+    account(context, exchange, slot, (up, received));
     let end = match outcome {
         TransferEnd::Answered(
             ResponseOutcome::Carried {
@@ -166,22 +172,42 @@ pub(crate) async fn exchange(
         }
         TransferEnd::ServerStuck => RelayEnd::Exit(Exit::UploadStuck),
     };
-    leave_stream(context, exchange, slot, lease);
+    let is_over = client.source.is_done()
+        && takes_more.get()
+        && match &end {
+            RelayEnd::Retry(reason) => *reason == RetryReason::Status,
+            RelayEnd::Exit(exit) => exit.replaces_response(),
+            RelayEnd::Done { .. } => false,
+        };
+    leave(context, exchange, slot, lease, is_over);
     end
 }
 
-/// Ends an exchange that did not end well. A connection that carried it alone is closed; one that
+/// Ends an exchange whose client does not have the server's response. A connection that carried it alone
+/// goes on if the exchange is over for the server (`is_over`) and the response was received whole; one that
 /// carries streams loses only this one.
-fn leave_stream(context: &Context<'_>, exchange: &Exchange, slot: &Slot, lease: Lease) {
-    if lease.stream().is_none() {
+fn leave(context: &Context<'_>, exchange: &Exchange, slot: &Slot, mut lease: Lease, is_over: bool) {
+    let is_stream = lease.stream().is_some();
+    let is_whole = is_over
+        && !is_stream
+        && !exchange.closes_server
+        && respond::keeps_server_connection(context, exchange)
+        && drops_rest(&mut lease.duplex().source);
+    if !is_whole && !is_stream {
         return;
     }
     let end = ExchangeEnd {
-        is_whole: false,
+        is_whole,
         is_persistent: true,
         is_authenticated_as_client: false,
     };
     put_back(context, exchange, slot, lease.end(end));
+}
+
+/// Drops what has come of a response's body. Returns whether that was all of it.
+fn drops_rest(source: &mut Source<'_>) -> bool {
+    source.receive_delivered();
+    source.skip_received().is_ok() && source.is_done()
 }
 
 /// The end of an exchange whose client has its response.
@@ -195,44 +221,15 @@ fn done(exchange: &Exchange, keep_client: bool, lease: Option<Lease>) -> RelayEn
     }
 }
 
-/// The bytes to the client and of the request's body that were not counted piece by piece; those that
-/// were are noted.
-fn uncounted(
-    exchange: &mut Exchange,
-    live: Option<&LiveCounters<'_>>,
-    (down, body): (u64, u64),
-) -> (u64, u64) {
-    let Some(live) = live else {
-        return (down, body);
-    };
-    let (counted_down, counted_up) = (live.response_bytes.get(), live.request_bytes.get());
-    exchange.tally.live_bytes_out += counted_down;
-    exchange.tally.live_bytes_in += counted_up;
-    (
-        down.saturating_sub(counted_down),
-        body.saturating_sub(counted_up),
-    )
-}
-
-/// Counts what went to the server and came from it, and at the frontend those bytes to the client and
-/// of the request's body that were not counted yet; and reports what was observed of the server to its
+/// Counts what went to the server and came from it, and reports what was observed of the server to its
 /// health.
 fn account(
     context: &Context<'_>,
     exchange: &mut Exchange,
     slot: &Slot,
     (sent, received): (u64, u64),
-    (down, body): (u64, u64),
 ) {
-    context.count(|counters| {
-        counters.bytes_to_servers.add(sent);
-        counters.bytes_from_servers.add(received);
-        counters.bytes_out.add(down);
-        counters.bytes_in.add(body);
-    });
-    exchange.count(context.local.worker, |counters| {
-        counters.bytes_from_servers.add(received);
-    });
+    count_servers_side(context, exchange, sent, received);
     if let Some(seen) = exchange.observation.take()
         && let Some(backend) = &exchange.backend
     {
@@ -462,27 +459,28 @@ async fn tunnel(
     exchange: &mut Exchange,
     slot: &Slot,
 ) {
-    let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
     let backend = context.backend_of(exchange);
+    // A tunnel may last for days: its bytes count as they pass.
+    let live = LiveCounters::new(context, exchange);
     let counts = (
         |piece: Piece| {
             let bytes = piece.bytes;
             splice::count_up(context, backend, piece);
-            up.set(up.get() + bytes as u64);
-            context.count(|counters| counters.bytes_in.add(bytes as u64));
+            live.sent_up(bytes);
         },
         |piece: Piece| {
             let bytes = piece.bytes;
             splice::count_down(context, backend, piece);
-            down.set(down.get() + bytes as u64);
-            context.count(|counters| counters.bytes_out.add(bytes as u64));
+            live.sent_down(bytes);
         },
     );
     let ends = ((client, server), None);
     let ending = tunnel::carry(context, exchange, ends, counts, slot.server()).await;
     exchange.ending.note(ending.cause, ending.phase);
     tunnel::count_end(context, exchange, ending);
-    exchange.tally.bytes_in += up.get();
-    exchange.tally.bytes_out += down.get();
-    count_servers_side(context, exchange, up.get(), down.get());
+    live.note(&mut exchange.tally);
+    let (up, down) = (live.request_bytes.get(), live.response_bytes.get());
+    exchange.tally.bytes_in += up;
+    exchange.tally.bytes_out += down;
+    count_servers_side(context, exchange, up, down);
 }

@@ -58,6 +58,8 @@ pub(crate) struct Download<'a> {
     pub(crate) source: Source<'a>,
     /// The progress of the request.
     pub(crate) upload: &'a UploadProgress<'a>,
+    /// Whether a final head is there, and its server takes another request behind it, of any client.
+    pub(crate) takes_more: &'a Cell<bool>,
 }
 
 /// The progress of a request's upload, for the direction that waits for the response.
@@ -100,10 +102,12 @@ pub(crate) async fn respond(
         Ok(answer) => answer,
         Err(outcome) => return outcome,
     };
+    let private = authenticates_connection(&exchange.response);
+    download.takes_more.set(answer.persistent && !private);
     let status = exchange.response.status();
     if retry.plan.retries_status(status) {
         exchange.observation = Some(Observation::from_status(status));
-        return ResponseOutcome::Retry(RetryReason::Response);
+        return ResponseOutcome::Retry(RetryReason::Status);
     }
     exchange.has_response = true;
     let body_length = answer.body;
@@ -118,7 +122,6 @@ pub(crate) async fn respond(
     note(context, exchange);
     stickiness::store(context, exchange);
     download.upload.answered.set(true);
-    let private = authenticates_connection(&exchange.response);
     let body_from = (&mut download.source, body_length);
     let client = download.client;
     if let Flow::Break(exit) = rules::response(context, client, exchange, body_from).await {
@@ -608,8 +611,9 @@ async fn body(
     .await;
     match result {
         Ok(()) => {
-            exchange.tally.bytes_out +=
-                logged_bytes::of_end(answer.body, download.source.trailers());
+            let (trailers, is_stream) =
+                (download.source.trailers(), exchange.server_stream.is_some());
+            exchange.tally.bytes_out += logged_bytes::of_end(answer.body, trailers, is_stream);
             Ok(answer.persistent
                 && !exchange.closes_server
                 && keeps_server_connection(context, exchange))
@@ -619,7 +623,10 @@ async fn body(
             Err(ResponseOutcome::Exit(Exit::ResponseCut((&error).into())))
         }
         Err(RelayError::To(error)) => {
-            let phase = if download.source.is_done() {
+            download.source.receive_delivered();
+            let is_whole =
+                download.source.is_done() || matches!(download.source.check_ahead(), Ok(true));
+            let phase = if is_whole {
                 EndingPhase::Last
             } else {
                 EndingPhase::Data

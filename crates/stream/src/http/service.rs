@@ -7,7 +7,7 @@ use ballast_mux::{Announcement, Duplex, ReadError, WaitLimit};
 use ballast_rules::{LogStep, Service};
 
 use super::target::origin_form;
-use super::{ConnectionFate, answer, rules};
+use super::{ConnectionFate, answer, body, rules};
 use crate::access_log;
 use crate::context::Context;
 use crate::ending::{Ending, EndingCause, EndingPhase};
@@ -33,6 +33,7 @@ pub(crate) async fn serve(
     let exit = Exit::Service(call);
     exit.count(context, exchange);
     let form = form(context, client, exchange, call).await?;
+    body::count_unread(context, client, exchange);
     let Some(reply) = ask_service(context, exchange, call, &form) else {
         return Flow::Break(Exit::NoService);
     };
@@ -43,11 +44,7 @@ pub(crate) async fn serve(
     let times = &mut exchange.times;
     (times.slot_taken, times.connected, times.answered) = (now, now, now);
     access_log::step(context, exchange, LogStep::Connect);
-    let before = client.sink.sent_bytes();
-    let next = send(context, client, exchange, reply).await?;
-    let bytes = client.sink.sent_bytes() - before;
-    context.count(|counters| counters.bytes_out.add(bytes));
-    Flow::Continue(next)
+    send(context, client, exchange, reply).await
 }
 
 /// A form that was posted.
@@ -61,7 +58,7 @@ struct Form {
 async fn form(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
-    exchange: &Exchange,
+    exchange: &mut Exchange,
     call: ServiceCall,
 ) -> Flow<Form> {
     let mut form = Form::default();
@@ -75,9 +72,13 @@ async fn form(
     let bytes_max = context.running.tune().buffer_bytes as usize;
     while form.bytes.len() < bytes_max {
         match client.source.piece(&wait).await {
-            Ok(Some(piece)) => form.bytes.extend_from_slice(piece),
+            Ok(Some(piece)) => {
+                form.bytes.extend_from_slice(piece);
+                exchange.tally.bytes_in += piece.len() as u64;
+            }
             Ok(None) => {
                 form.is_whole = true;
+                body::count_end(context, client, exchange);
                 return Flow::Continue(form);
             }
             Err(error) => return form_failed(&error),

@@ -42,8 +42,10 @@ pub(crate) struct ReadyConnection {
 pub(crate) enum RetryReason {
     /// The server closed a reused connection meanwhile, and said nothing.
     Stale,
-    /// `retry-on` names the response, or the lack of one.
+    /// `retry-on` names the lack of a response, or a broken one.
     Response,
+    /// `retry-on` names the status of the response.
+    Status,
     /// The server has said that it did not process the request of this stream.
     Unprocessed,
 }
@@ -73,6 +75,8 @@ pub(crate) struct ConnectionPlan {
     tries_left: u32,
     /// Whether the next try opens a new connection.
     needs_new_connection: bool,
+    /// Whether the next attempt follows a stream that failed, whose connection may carry it.
+    repeats_stream: bool,
     /// Whether a request is sent again that a reused connection lost: where requests that could
     /// not be sent are (`retry-on conn-failure`).
     repeats_lost: bool,
@@ -109,6 +113,7 @@ impl ConnectionPlan {
             retry_count_max: 0,
             tries_left: 0,
             needs_new_connection: false,
+            repeats_stream: false,
             repeats_lost: false,
             repeats_unprocessed: false,
             body_copy: None,
@@ -173,15 +178,20 @@ impl ConnectionPlan {
         slot: &Slot,
         reason: RetryReason,
     ) {
-        // Who does not process a request may process it on another stream.
-        self.needs_new_connection = reason != RetryReason::Unprocessed;
+        // A stream that failed says nothing of its connection, which carries others.
+        self.repeats_stream = reason == RetryReason::Response && exchange.server_stream.is_some();
+        self.needs_new_connection = match reason {
+            RetryReason::Stale => true,
+            RetryReason::Response => !self.repeats_stream,
+            RetryReason::Status | RetryReason::Unprocessed => false,
+        };
         let worker = context.local.worker;
         exchange.count(worker, |counters| counters.retries.increment());
         match reason {
             // It says nothing about the server: the request stays there.
             RetryReason::Stale => self.stay(exchange, slot),
             // The response that is thrown away counts as a retry of its own, as HAProxy has it.
-            RetryReason::Response | RetryReason::Unprocessed => {
+            RetryReason::Response | RetryReason::Status | RetryReason::Unprocessed => {
                 self.count_try(context, exchange, slot);
             }
         }
@@ -630,7 +640,7 @@ fn idle_connection(
         return None;
     }
     // Who may repeat a request may meet a connection that is dying.
-    let is_first = !context.client_may_repeat(exchange);
+    let is_first = !context.client_may_repeat(exchange) && !plan.repeats_stream;
     let own = context.session.kept.take(backend, server, requirements);
     let lease = own.or_else(|| pool::take(backend, server, is_first, requirements))?;
     Some(count_reuse(context, exchange, lease))
