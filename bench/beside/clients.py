@@ -1,11 +1,12 @@
-"""Plays the clients of a scenario: HTTP/1, HTTP/2, plain TCP, and the Runtime API."""
+"""Plays the clients of a scenario: HTTP/1, HTTP/2 and plain TCP; those of the Runtime API are in conversations.py."""
 
 import asyncio
-import os
 
 import frames
 import parts
+from conversations import converse, hold_conversation
 from messages import Reader, text_of
+from tls import TlsWire
 from wire import OPEN, Wire, connected
 
 # Whether the proxy closes a connection after its last response shows within this.
@@ -188,32 +189,48 @@ class ClientTcp(Client):
             await super().step(step)
 
 
-async def converse(path, steps):
-    """A conversation with the Runtime API: each command is sent when the last one was answered."""
-    answers = []
-    for _, text, *_ in steps:
-        try:
-            reader, writer = await asyncio.open_unix_connection(path, limit=1 << 20)
-        except OSError as fault:
-            answers.append([text, f"no connection: {os.strerror(fault.errno or 0)}"])
-            continue
-        writer.write(text.encode("latin-1") + b"\n")
-        try:
-            said = await asyncio.wait_for(reader.read(-1), parts.READ_SECONDS_MAX)
-        except (asyncio.TimeoutError, OSError):
-            said = b"no answer"
-        writer.close()
-        answers.append([text, said.decode("latin-1")])
-    return answers
-
-
 KINDS = {"h1": ClientH1, "h2": ClientH2, "tcp": ClientTcp}
 
 
-async def play_client(client, address, ports, events, sockets):
+async def over_tls(client, address, port, contexts):
+    """A client's connection when its handshake is over."""
+    plan = client["tls"]
+    key, context = contexts.client(plan)
+    key = (client["to"], plan.get("sni"), *key)
+    session = contexts.sessions.get(key) if plan.get("resume") else None
+    wire = TlsWire(context, name=plan.get("sni"), session=session)
+    try:
+        await asyncio.get_running_loop().create_connection(lambda: wire, address, port)
+    except OSError:
+        return None, key
+    await wire.until(lambda: wire.is_secure, parts.READ_SECONDS_MAX)
+    return wire, key
+
+
+async def play_over_tls(client, address, port, contexts, events):
+    """Plays a client over TLS, which speaks what the handshake agreed on."""
+    wire, key = await over_tls(client, address, port, contexts)
+    if wire is None:
+        return "refused"
+    seen = {}
+    if wire.is_secure:
+        alpn = wire.tls.selected_alpn_protocol()
+        kind = client["speaks"] if alpn is None or client["speaks"] == "tcp" else {"h2": "h2"}.get(alpn, "h1")
+        seen = await KINDS[kind](wire, events).play(client["steps"])
+        contexts.sessions[key] = wire.tls.session
+    else:
+        wire.close()
+    return {"tls": wire.shown(), **seen}
+
+
+async def play_client(client, address, ports, events, sockets, contexts):
     """Plays one client; what it saw, as plain data."""
     if client["speaks"] == "cli":
         return await converse(sockets[client["to"]], client["steps"])
+    if client["speaks"] == "prompt":
+        return await hold_conversation(sockets[client["to"]], client["steps"])
+    if "tls" in client:
+        return await play_over_tls(client, address, ports[client["to"]], contexts, events)
     wire = await connected(address, ports[client["to"]])
     if wire is None:
         return "refused"

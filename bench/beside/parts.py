@@ -42,6 +42,12 @@ async def common_step(part, step):
         part.wire.half_close()
     elif word == "close":
         part.wire.close()
+    elif word == "cut":
+        part.wire.cut()
+    elif word == "fin":
+        part.wire.end_without_alert()
+    elif word == "notify":
+        part.wire.notify()
     elif word == "reset":
         part.wire.reset()
     elif word == "stall":

@@ -9,10 +9,12 @@ import shutil
 import tempfile
 
 from clients import play_client
-from judging import SAID
+from counting import counted
+from judging import COUNTED, SAID
 from parts import Events
 from servers import Server
 from starting import Plot, Side
+from tls import Contexts, make_certificates
 
 # A program whose sessions do not end within this has lost some.
 QUIET_SECONDS_MAX = 4.0
@@ -33,6 +35,8 @@ class Programs:
         self.paths = {"haproxy": haproxy, "ballast": ballast}
         self.addresses = {"haproxy": "127.0.0.2", "ballast": "127.0.0.3"}
         self.directory = tempfile.mkdtemp(prefix="beside-")
+        self.certificates = tempfile.mkdtemp(prefix="certificates-", dir=self.directory)
+        make_certificates(self.certificates)
         self.batches = itertools.count(1)
         self.played = 0
 
@@ -59,12 +63,14 @@ class Batch:
 
     def __init__(self, programs, scenarios):
         directory = pathlib.Path(programs.directory) / str(next(programs.batches))
-        self.directory = directory
+        self.directory, self.certificates = directory, programs.certificates
         self.sides = [
             Side(name, path, programs.addresses[name], directory) for name, path in programs.paths.items()
         ]
         addresses = list(programs.addresses.values())
-        self.plots = [Plot(scenario, number, addresses) for number, scenario in enumerate(scenarios)]
+        self.plots = [
+            Plot(scenario, number, addresses, programs.certificates) for number, scenario in enumerate(scenarios)
+        ]
         self.seen = [{side.name: {} for side in self.sides} for _ in scenarios]
 
     async def play(self):
@@ -126,6 +132,8 @@ class Batch:
             seen["log"] = list(side.logs[plot.tag].lines)
             seen["stat"] = rows.get(plot.tag, {})
             seen["ask"] = [await self.answer(side, plot, text) for text in plot.scenario.get("ask", [])]
+            if plot.scenario.get("counted"):
+                seen = {COUNTED: counted(plain(seen, plot, side))}
             if side.has_ended:
                 seen = {"program": f"ended with {side.process.returncode}: {panic_of(side.said())}"}
             self.seen[self.plots.index(plot)][side.name] = plain(seen, plot, side)
@@ -133,20 +141,20 @@ class Batch:
             await server.close()
 
     async def play_plot(self, side, plot, servers):
-        events, mine = Events(), {}
+        events, mine, contexts = Events(), {}, Contexts(self.certificates)
         for name, plan in plot.scenario.get("servers", {}).items():
-            mine[name] = Server(plan, events)
+            mine[name] = Server(plan, events, contexts)
             servers.append(mine[name])
             await mine[name].listen(side.address, plot.server_ports[name])
         clients, broken = [], (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)
         plans = plot.scenario.get("clients", [])
         try:
             if plot.scenario.get("together"):
-                playing = [self.client(side, plot, plan, events) for plan in plans]
+                playing = [self.client(side, plot, plan, events, contexts) for plan in plans]
                 clients = await asyncio.wait_for(asyncio.gather(*playing), SCENARIO_SECONDS_MAX)
             else:
                 for plan in plans:
-                    played = self.client(side, plot, plan, events)
+                    played = self.client(side, plot, plan, events, contexts)
                     clients.append(await asyncio.wait_for(played, SCENARIO_SECONDS_MAX))
         except asyncio.TimeoutError:
             clients.append("took too long")
@@ -155,13 +163,15 @@ class Batch:
             clients.append(f"broken: {fault!r}")
         return clients, mine
 
-    async def client(self, side, plot, plan, events):
-        if plan["speaks"] == "cli":
-            steps = [[step[0], plot.filled(step[1], side)] for step in plan["steps"]]
+    async def client(self, side, plot, plan, events, contexts):
+        if plan["speaks"] in ("cli", "prompt"):
+            steps = [[step[0], *[plot.filled(text, side) for text in step[1:]]] for step in plan["steps"]]
             plan = {**plan, "steps": steps}
-        said = await play_client(plan, side.address, plot.ports, events, side.sockets)
+        said = await play_client(plan, side.address, plot.ports, events, side.sockets, contexts)
         if plan["speaks"] == "cli":
             return [[asked, steady(filtered(answer, plot))] for asked, answer in said]
+        if plan["speaks"] == "prompt" and isinstance(said, dict):
+            return said | {"received": [steady(filtered(part, plot)) for part in answers_of(said["received"])]}
         return said
 
     async def quiet(self, side):
@@ -204,6 +214,12 @@ def filtered(answer, plot):
     return "\n".join(line for line in lines if plot.tag in line or not re.search(r"_x\d{3}x", line))
 
 
+def answers_of(conversation):
+    """The answers of a conversation, with the prompts between them."""
+    conversation = re.sub(r"\[\d+:\d\d:\d\d:\d\d\]", "[UPTIME]", conversation)
+    return re.split(r"(?<=\n\n)", conversation)
+
+
 def steady(answer):
     """An answer without times, addresses in memory, and the order of a table's entries."""
     answer = re.sub(r"\bexp=\d+", "exp=N", answer)
@@ -211,7 +227,7 @@ def steady(answer):
     answer = re.sub(r"\b(_rate\(\d+\))=\d+", r"\1=N", answer)
     answer = re.sub(r"\[\d\d/\w{3}/\d{4}:[\d:.]+\]", "[TIME]", answer)
     # What was meant by an unknown command is advice.
-    answer = re.sub(r"(?s)^(Unknown command[^\n,]*).*", r"\1", answer)
+    answer = re.sub(r"(?s)(Unknown command|Usage: prompt|The following commands)([^\n,]*).*?(\n\n|\Z)", r"\1\2\3", answer)
     if answer.startswith("# table:"):
         head, *entries = answer.strip("\n").split("\n")
         return "\n".join([head, *sorted(entries)])

@@ -7,17 +7,25 @@ import socket
 import frames
 import parts
 from messages import Message, Reader, text_of
+from tls import ENDED, TlsWire
 from wire import OPEN, Wire
 
 BACKLOG = 256
+# How a handshake begins.
+TLS_RECORD = b"\x16\x03"
+# What is shown of a connection over TLS that carried nothing.
+HANDSHAKE_ONLY = "ended without a byte"
 
 
 class Server:
     """A server of a scenario: its listener, the connections that it took and what they carried."""
 
-    def __init__(self, plan, events):
+    def __init__(self, plan, events, contexts):
         self.plan, self.events, self.requests = plan, events, 0
         self.connections, self.tasks, self.listener = [], [], None
+        # Connections over TLS whose handshake failed.
+        self.failed = []
+        self.context = contexts.server(plan["tls"]) if "tls" in plan else None
 
     async def listen(self, address, port):
         if self.plan.get("refuses"):
@@ -26,10 +34,16 @@ class Server:
         ear = socket.socket()
         ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         ear.bind((address, port))
-        self.listener = await loop.create_server(lambda: Wire(self.accept), sock=ear, backlog=BACKLOG)
+        self.listener = await loop.create_server(self.wire, sock=ear, backlog=BACKLOG)
+
+    def wire(self):
+        return TlsWire(self.context, self.accept, self.failed.append) if self.context else Wire(self.accept)
 
     def accept(self, wire):
-        kind = {"h1": ConnectionH1, "h2": ConnectionH2, "tcp": ConnectionTcp}[self.plan.get("speaks", "h1")]
+        speaks = self.plan.get("speaks", "h1")
+        if self.context and wire.tls.selected_alpn_protocol():
+            speaks = "h2" if wire.tls.selected_alpn_protocol() == "h2" else "h1"
+        kind = {"h1": ConnectionH1, "h2": ConnectionH2, "tcp": ConnectionTcp}[speaks]
         connection = kind(wire, self)
         self.connections.append(connection)
         self.tasks.append(asyncio.ensure_future(connection.serve(len(self.connections) - 1)))
@@ -41,7 +55,17 @@ class Server:
         return answers[min(self.requests, len(answers)) - 1] if answers else [["close"]]
 
     def shown(self):
-        return [connection.shown() for connection in self.connections]
+        if not self.context:
+            return [connection.shown() for connection in self.connections]
+        seen = [self.over_tls(connection) for connection in self.connections]
+        return seen + [HANDSHAKE_ONLY if wire.fault == ENDED else {"tls": wire.shown()} for wire in self.failed]
+
+    def over_tls(self, connection):
+        """Whether a handshake is over when its client goes is chance: a connection without a byte tells nothing."""
+        wire = connection.wire
+        if wire.received or wire.fault or wire.ended_here or wire.end == OPEN:
+            return {"tls": wire.shown(), **connection.shown()}
+        return HANDSHAKE_ONLY
 
     async def close(self):
         if self.listener:
@@ -94,7 +118,9 @@ class ConnectionTcp(Connection):
         return False
 
     def shown(self):
-        return {"received": text_of(self.wire.received), "end": self.ending()}
+        received = self.wire.received
+        # A TLS hello to a server without TLS is another each time.
+        return {"received": "a TLS hello" if received.startswith(TLS_RECORD) else text_of(received), "end": self.ending()}
 
 
 class ConnectionH1(Connection):

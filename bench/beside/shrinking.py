@@ -1,6 +1,7 @@
 """Makes a scenario that shows a difference as small as it can be. It knows nothing of scenarios but that they are plain data."""
 
 import copy
+import json
 import re
 
 # Without these lines a scenario waits for ever, or is another.
@@ -94,6 +95,8 @@ def outermost(paths):
 
 async def shrunk(scenario, still_differs):
     """The smallest scenario for which `still_differs(candidates)` holds; it judges many candidates at once."""
+    # What a grammar put into two places is one object: what goes from one place would go from the other.
+    scenario = json.loads(json.dumps(scenario))
     scenario = await without_parts(scenario, still_differs)
     for _ in range(ROUNDS_MAX):
         texts = list(shorter_texts(scenario))[: 2 * CANDIDATES_MAX]

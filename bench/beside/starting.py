@@ -12,7 +12,7 @@ import socket
 READY_SECONDS_MAX = 20
 ANSWER_SECONDS_MAX = 10
 LEVELS = ("admin", "operator", "user")
-PLACE = re.compile(r"@(?:(bind|server|file|port):)?([\w.-]+)@")
+PLACE = re.compile(r"@(?:(bind|server|file|port|cert):)?([\w.-]+)@")
 # Five digits, below those that the kernel gives to clients.
 PORTS = itertools.cycle(range(10240, 32000))
 
@@ -38,8 +38,8 @@ def free_port(addresses):
 class Plot:
     """The names and ports of one scenario within a file."""
 
-    def __init__(self, scenario, number, addresses):
-        self.scenario, self.tag = scenario, f"_x{number:03}x"
+    def __init__(self, scenario, number, addresses, certificates):
+        self.scenario, self.tag, self.certificates = scenario, f"_x{number:03}x", certificates
         text = "\n".join(all_lines(scenario))
         binds = sorted({found[1] for found in re.finditer(r"@bind:([\w.-]+)@", text)})
         self.ports = {name: free_port(addresses) for name in binds}
@@ -58,6 +58,8 @@ class Plot:
                 return str(self.server_ports.get(name) or self.ports.get(name, 1))
             if kind == "file":
                 return str(side.directory / f"{self.tag}.{name}")
+            if kind == "cert":
+                return f"{self.certificates}/{name}"
             if name == "log":
                 return f"{side.address}:{side.log_ports[self.tag]}"
             return name + self.tag

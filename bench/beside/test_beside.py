@@ -84,6 +84,15 @@ class Shrinking(unittest.TestCase):
         self.assertEqual(smaller["servers"]["s1"]["answers"], [[["answer", 200, [["Y", "2"]], "ok"]]])
         self.assertEqual((smaller["defaults"], smaller["clients"]), (["mode http"], []))
 
+    def test_equal_parts_are_two(self):
+        twice = ["a", "b"]
+        scenario = self.SCENARIO | {"clients": [{"to": "web", "speaks": "h1", "steps": [], "tls": {"alpn": twice}}] * 2}
+
+        async def judge(candidates):
+            return [len(each.get("clients", [])) == 2 for each in candidates]
+
+        self.assertEqual(asyncio.run(shrinking.shrunk(scenario, judge))["clients"][1]["tls"], {"alpn": []})
+
     def test_steps_and_fields_stay_whole(self):
         smaller = self.shrunk(lambda each: "'A', 'b'" in repr(each))
         self.assertEqual(smaller["clients"][0]["steps"], [["ask", {"fields": [["A", "b"]]}]])
@@ -97,6 +106,11 @@ class Judging(unittest.TestCase):
     def test_bytes_of_heads_are_counted_in_two_ways(self):
         self.assertEqual(judging.differences({"bin": "118", "req_tot": "2"}, {"bin": "100", "req_tot": "2"}), [])
         self.assertEqual(len(judging.differences({"bin": "9118"}, {"bin": "100"})), 1)
+
+    def test_counts_differ_beyond_chance_only(self):
+        self.assertEqual(judging.differences({"counted": {"a": 100}}, {"counted": {"a": 130, "b": 3}}), [])
+        found = judging.differences({"counted": {"a": 100, "b": 100}}, {"counted": {"a": 190, "b": 10}})
+        self.assertEqual([each.place for each in found], ["counted.a", "counted.b"])
 
     def test_what_depends_on_chance_is_no_difference(self):
         sightings = judging.Sightings()

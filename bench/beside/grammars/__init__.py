@@ -1,6 +1,6 @@
 """The grammars: each makes a scenario, which is plain data, from random numbers."""
 
-from grammars import configurations, exchanges, matching, runtime, tables
+from grammars import configurations, crowds, exchanges, matching, prompts, runtime, sealed, tables
 
 # How often each is asked.
 GRAMMARS = {
@@ -9,6 +9,9 @@ GRAMMARS = {
     "tables": (tables.generate, 2),
     "matching": (matching.generate, 2),
     "runtime": (runtime.generate, 2),
+    "crowds": (crowds.generate, 1),
+    "prompts": (prompts.generate, 2),
+    "sealed": (sealed.generate, 3),
 }
 
 

@@ -70,7 +70,8 @@ def generate(random):
     servers, lines = some_servers(random)
     log = SHORT_LOG
     if random.random() < 0.4:
-        log = "log-format " + '"' + " ".join(random.sample(LOG_WORDS, 5)) + '"'
+        # The last word is known at the end only: HAProxy writes a line as soon as all of it is known.
+        log = "log-format " + '"' + " ".join([*random.sample(LOG_WORDS, 5), "%B"]) + '"'
     clients = [client(steps_of(random, speaks), speaks) for _ in range(random.choice((1, 1, 2)))]
     made = {"defaults": defaults(*base, log=log), "servers": servers, "clients": clients}
     if random.random() < 0.2:

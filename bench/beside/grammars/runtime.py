@@ -38,7 +38,8 @@ def a_command(random):
     )
 
 
-def generate(random):
+def api_site():
+    """A site with a table, a map and a list, and what they hold at last."""
     front = [
         f"http-request set-header x-map %[path,map_str({MAP},none)]",
         f"http-request deny if {{ path -f {ACL} }}",
@@ -48,10 +49,15 @@ def generate(random):
     store = "gpc0,gpt0,conn_cnt,http_req_cnt,http_req_rate(1h)"
     made["sections"].append(section("backend seen", f"stick-table type ip size 100 expire 1h store {store}"))
     made["files"] = {"m.map": "/a one\n/b two\n", "a.acl": "/c\n/d\n"}
+    made["ask"] = ["show table @seen@", f"show map {MAP}", f"show acl {ACL}", "show servers state @app@"]
+    return made
+
+
+def generate(random):
+    made = api_site()
     level = random.choice(("admin", "admin", "admin", "operator", "user"))
     for _ in range(random.choice((1, 2))):
         commands = [["command", a_command(random)] for _ in range(random.choice((2, 4, 8)))]
         made["clients"].append(client(commands, "cli", level))
         made["clients"].append(client(asks(request(target=random.choice(("/a", "/c", "/z"))))))
-    made["ask"] = ["show table @seen@", f"show map {MAP}", f"show acl {ACL}", "show servers state @app@"]
     return made

@@ -2,11 +2,14 @@
 //!
 //! Source: management manual, section 9.3 "Unix Socket commands". A line holds commands
 //! separated by `;`, each of words separated by spaces or tabs. A backslash takes the next
-//! character as it is. A last word that begins with `<<` announces a payload: the lines that
-//! follow, up to an empty one, or to one that equals what stands behind `<<`. A carriage return
-//! before the line end is read as HAProxy 3.2 reads it: an empty command follows.
+//! character as it is, a line end, too. What stands last and begins with `<<` announces a payload:
+//! the lines that follow, up to an empty one, or to one that equals what stands behind `<<`. A
+//! carriage return before the line end is read as HAProxy 3.2 reads it: an empty command follows.
 
 use ballast_expr::text_of_bytes;
+
+/// What ends a payload is no longer than this; with a longer word behind `<<` there is none.
+const MARK_BYTES_MAX: usize = 7;
 
 /// A command as it was given.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -127,14 +130,18 @@ impl LineReader {
         }
     }
 
-    /// Where the first line ends.
+    /// Where the first line ends. A backslash takes the line end, too, except in a payload.
     fn line_length(&mut self) -> Option<usize> {
-        let found = self.bytes[self.searched..]
-            .iter()
-            .position(|&byte| byte == b'\n')
-            .map(|at| at + self.searched);
-        self.searched = self.bytes.len();
-        found
+        let is_payload = self.open.is_some();
+        let mut from = std::mem::replace(&mut self.searched, self.bytes.len());
+        while let Some(at) = self.bytes[from..].iter().position(|&byte| byte == b'\n') {
+            let end = from + at;
+            if is_payload || !is_escaped(&self.bytes[..end]) {
+                return Some(end);
+            }
+            from = end + 1;
+        }
+        None
     }
 
     fn payload_line(&mut self, raw: &[u8], text: &[u8]) -> LineEvent {
@@ -160,6 +167,12 @@ impl LineReader {
     }
 }
 
+/// Whether a backslash takes the byte that follows these: an odd number of them stands last.
+fn is_escaped(before: &[u8]) -> bool {
+    let backslashes = before.iter().rev().take_while(|&&byte| byte == b'\\');
+    backslashes.count() % 2 == 1
+}
+
 /// Cuts a line into commands; and what ends its payload, if it announces one.
 fn parse(text: &str) -> (CommandLine, Option<String>) {
     let mut commands = Vec::new();
@@ -172,15 +185,15 @@ fn parse(text: &str) -> (CommandLine, Option<String>) {
             None => break,
         }
     }
-    let mut end = None;
-    if let Some(last) = commands.last_mut() {
-        // The word must stand alone and unescaped: the text decides, not the word.
-        let announced = last.text.rsplit([' ', '\t']).next().unwrap_or_default();
-        if let Some(mark) = announced.strip_prefix("<<") {
-            end = Some(mark.to_owned());
-            last.words.pop();
-        }
+    // The word must stand alone, last and unescaped: the text decides, not the word.
+    let announced = rest.rsplit([' ', '\t']).next().unwrap_or_default();
+    let end = announced
+        .strip_prefix("<<")
+        .filter(|mark| mark.len() <= MARK_BYTES_MAX);
+    if let Some(last) = commands.last_mut().filter(|_| end.is_some()) {
+        last.words.pop();
     }
+    let end = end.map(str::to_owned);
     (CommandLine { commands }, end)
 }
 
@@ -276,6 +289,25 @@ mod tests {
         assert_eq!(words("a <<x b"), [["a", "<<x", "b"]]);
         assert_eq!(words("a<<"), [["a<<"]]);
         assert_eq!(words(r"a \<<"), [["a", "<<"]]);
+        assert_eq!(words("a <<x "), [["a", "<<x"]]);
+        assert_eq!(words("a <<12345678"), [["a", "<<12345678"]]);
+    }
+
+    #[test]
+    fn a_backslash_takes_the_line_end() {
+        assert_eq!(words("a\\\nb c"), [["a\nb", "c"]]);
+        assert_eq!(words("a \\\\"), [["a", "\\"]]);
+        let mut reader = LineReader::new(1000, 1000);
+        reader.push(b"a\\\n");
+        assert_eq!(reader.next_line(), LineEvent::Nothing);
+        reader.push(b"b <<\nv\\\n\n");
+        assert_eq!(reader.next_line(), LineEvent::Payload);
+        assert_eq!(reader.next_line(), LineEvent::Payload);
+        let LineEvent::Line(line) = reader.next_line() else {
+            panic!("no line")
+        };
+        assert_eq!(line.commands[0].words, ["a\nb"]);
+        assert_eq!(line.commands[0].payload.as_deref(), Some(&b"v\\\n"[..]));
     }
 
     #[test]

@@ -76,9 +76,7 @@ pub(crate) enum Exit {
     ConnectRefused,
     /// `timeout connect` passed.
     ConnectTimeout,
-    /// The client left while we connected.
-    ConnectAbandoned(EndingPhase),
-    /// The client closed its side while it waited for a server.
+    /// The client closed its side while it waited for a server, or for a connection to it.
     ClientLeft(EndingPhase),
     /// The client broke off its request or reset its connection while it waited for a server.
     ClientBroke(EndingPhase),
@@ -373,9 +371,6 @@ impl Exit {
             Self::ConnectRefused => page(503, C::Server, P::Connect, &[N::FailedConnections]),
             Self::ConnectTimeout => {
                 page(503, C::ServerTimeout, P::Connect, &[N::FailedConnections])
-            }
-            Self::ConnectAbandoned(phase) => {
-                silent(C::Client, phase, &[N::ClientAborts, N::FailedConnections])
             }
             Self::ConnectTooManyTls => page(500, C::Internal, P::Connect, &[N::FailedConnections]),
             // A client that only closed its side aborted no transfer: none had begun.

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use ballast_engine::Server;
 use ballast_expr::{
     CertificateFacts, CertificateOwner, HelloFacts, NamePart, PeerVerification, Side, TlsError,
     TlsSessionFacts, cipher_name, version_name,
@@ -38,6 +39,8 @@ pub(crate) struct ServerSession {
     facts: Option<Arc<TlsFacts>>,
     /// Why there is none, where a handshake failed.
     failure: Option<OpensslError>,
+    /// Whether a connection over TLS was begun, of which nothing is known yet.
+    is_begun: bool,
     server_name: Option<Arc<[u8]>>,
     peer: CertificateCell,
 }
@@ -123,8 +126,17 @@ impl ServerSession {
         Self {
             facts: lease.tls().cloned(),
             failure: None,
+            is_begun: false,
             server_name: lease.server_name().cloned(),
             peer: OnceCell::new(),
+        }
+    }
+
+    /// That of a connection to this server that is being opened.
+    pub(crate) fn begun(server: &Server) -> Self {
+        Self {
+            is_begun: server.traffic_tls().is_some(),
+            ..Self::default()
         }
     }
 
@@ -136,9 +148,9 @@ impl ServerSession {
         }
     }
 
-    /// Whether there is one, or a handshake was tried.
+    /// Whether there is one, or a connection over TLS was tried.
     pub(crate) fn exists(&self) -> bool {
-        self.facts.is_some() || self.failure.is_some()
+        self.is_begun || self.facts.is_some() || self.failure.is_some()
     }
 
     fn facts(&self) -> Option<&TlsFacts> {

@@ -225,7 +225,9 @@ impl Drop for Slot {
         } = assignment;
         backend.state.served.leave();
         backend.remove_request(server_index);
-        offer_free_slots(&backend, server_index);
+        // Who waits for any server waits for want of slots, which a server without a limit does not
+        // lack: it was full for nobody, but may have been left by those who wait.
+        offer_slots(&backend, server_index, is_limited(&backend, server_index));
     }
 }
 
@@ -238,12 +240,17 @@ enum SlotAttempt {
 /// Gives the free slots of a server to the exchanges that have waited longest; returns how many. To
 /// be called when a slot is released or the server comes up.
 pub(crate) fn offer_free_slots(backend: &Arc<Backend>, server_index: usize) -> u32 {
+    offer_slots(backend, server_index, true)
+}
+
+/// As [`offer_free_slots`]; `takes_any` says whether those are asked, too, who wait for any server.
+fn offer_slots(backend: &Arc<Backend>, server_index: usize, takes_any: bool) -> u32 {
     let mut count = 0;
     let Some(server) = backend.servers.get(server_index) else {
         return count;
     };
     while backend.state.queued_count.current() > 0 && server.state.is_usable() {
-        let takes_any = backend.serves_backend_queue(server_index);
+        let takes_any = takes_any && backend.serves_backend_queue(server_index);
         if no_exchange_waits(backend, server, takes_any) {
             return count;
         }
@@ -270,6 +277,10 @@ pub(crate) fn offer_free_slots(backend: &Arc<Backend>, server_index: usize) -> u
         }
     }
     count
+}
+
+fn is_limited(backend: &Backend, server_index: usize) -> bool {
+    backend.server_limit(server_index) > 0
 }
 
 /// Makes every exchange that waits in a backend choose again, because the backend was replaced.
@@ -380,9 +391,12 @@ async fn wait(
     queued.has_waited = true;
     match server_index {
         Some(server_index) => offer_free_slots(backend, server_index),
-        None => (0..backend.servers.len())
-            .map(|server_index| offer_free_slots(backend, server_index))
-            .sum(),
+        None => {
+            let left = |index| request.pick.avoid.iter().any(|&one| one as usize == index);
+            let offered =
+                |index| offer_slots(backend, index, !left(index) || is_limited(backend, index));
+            (0..backend.servers.len()).map(offered).sum()
+        }
     };
     let (slot, position) = receiver.await.ok()?;
     queued.count(position);

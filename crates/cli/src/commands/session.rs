@@ -177,18 +177,20 @@ fn prompt(call: &mut CommandCall<'_>) -> CommandAnswer {
         };
         return CommandAnswer::Done;
     }
-    let (mut mode, mut timed) = (call.session.mode, call.session.timed);
+    let (mut mode, mut timed) = (None, call.session.timed);
     for word in call.args {
         match word.as_str() {
-            "n" => mode = off,
-            "i" => mode = SessionMode::Interactive,
-            "p" => mode = SessionMode::Prompt,
-            "timed" => (mode, timed) = (SessionMode::Prompt, !timed),
+            "n" => mode = Some(off),
+            "i" => mode = Some(SessionMode::Interactive),
+            "p" => mode = Some(SessionMode::Prompt),
+            // Said twice, it is said once; a mode that is named, before or behind it, holds.
+            "timed" => timed = !call.session.timed,
             "help" => return CommandAnswer::Report(PROMPT_HELP.into()),
             _ => return CommandAnswer::error(PROMPT_HELP),
         }
     }
-    (call.session.mode, call.session.timed) = (mode, timed);
+    call.session.mode = mode.unwrap_or(SessionMode::Prompt);
+    call.session.timed = timed;
     CommandAnswer::Done
 }
 

@@ -102,8 +102,18 @@ impl ClientDeparture {
         }
     }
 
+    /// The exit of an exchange whose client left while a connection to its server was opened. Nothing
+    /// failed and nothing was aborted, except, for HAProxy, by a TCP session's reset.
+    pub(crate) fn exit_while_connecting(self, exchange: &Exchange) -> Exit {
+        let shown = self.phase(exchange, EndingPhase::Connect);
+        match self {
+            Self::Reset if !exchange.has_request => Exit::ClientBroke(shown),
+            _ => Exit::ClientLeft(shown),
+        }
+    }
+
     /// The phase that the log shows for a client that left in `phase`.
-    pub(crate) fn phase(self, exchange: &Exchange, phase: EndingPhase) -> EndingPhase {
+    fn phase(self, exchange: &Exchange, phase: EndingPhase) -> EndingPhase {
         // For HAProxy a TCP session is in the data phase from its start.
         match self {
             Self::Reset if !exchange.has_request => EndingPhase::Data,

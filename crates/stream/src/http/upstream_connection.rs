@@ -455,6 +455,7 @@ async fn connection(
         exchange.count(context.local.worker, |counters| {
             counters.connects.increment()
         });
+        exchange.server_tls = ServerSession::begun(slot.server());
         let opened = {
             let opening = pin!(open(context, client, exchange, slot, requirements));
             unless_cancelled(context, Some(slot.server()), opening).await
@@ -485,6 +486,7 @@ async fn connection(
         let elsewhere = redispatches && has_others(backend);
         // After `timeout connect` no further pause is needed.
         if !elsewhere && failure.exit != Exit::ConnectTimeout {
+            exchange.server_tls = ServerSession::default();
             // A request whose server is chosen anew belongs to none meanwhile.
             let server = Some(slot.server()).filter(|_| !redispatches);
             wait_before_retry(context, client, exchange, backend, server).await?;
@@ -705,10 +707,10 @@ async fn open(
     let may_retry = backend.model.retry_on.conn_failure;
     let opening = pin!(unless_client_leaves(context, client, backend, opening));
     match context.downward.guard(opening).await {
-        Ok(Err(departure)) => {
-            let phase = departure.phase(exchange, EndingPhase::Connect);
-            Err(ConnectFailure::new(Exit::ConnectAbandoned(phase), false))
-        }
+        Ok(Err(departure)) => Err(ConnectFailure::new(
+            departure.exit_while_connecting(exchange),
+            false,
+        )),
         Ok(Ok(Ok(lease))) => Ok(lease),
         Ok(Ok(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
             access_log::shortage(context, backend, &error);
