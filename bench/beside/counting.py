@@ -6,8 +6,8 @@ import re
 STAT = ("lbtot", "econ", "eresp", "wretr", "wredis", "hrsp_2xx", "hrsp_5xx", "cli_abrt", "srv_abrt", "stot")
 # Counts of two plays of one program differ by less than so many standard deviations.
 DEVIATIONS_MAX = 4
-# What the beginning and the end of a play make more or less.
-EDGE = 4
+# Clients take turns: who is first in a turn is so in most of them, and moves a count by the turns of one client.
+TURNS = 30
 
 
 def counted(seen):
@@ -37,4 +37,4 @@ def counted(seen):
 def agree(one, other):
     """Whether two counts may be those of one program. The variance of a count is at most the count itself where what
     is counted happens one by one (Poisson); a balanced choice varies less."""
-    return abs(one - other) <= EDGE + DEVIATIONS_MAX * (one + other) ** 0.5
+    return abs(one - other) <= TURNS + DEVIATIONS_MAX * (one + other) ** 0.5

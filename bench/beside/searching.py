@@ -79,7 +79,8 @@ class Search:
         if self.kinds[kind] > 1:
             return
         self.reported += 1
-        if self.reported <= self.wanted.shrink:
+        # A crowd that is made smaller is one no more.
+        if self.reported <= self.wanted.shrink and not scenario.get("counted"):
             async with self.shrinking:
                 await self.report(scenario, found, last)
         else:

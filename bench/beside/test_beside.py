@@ -109,7 +109,7 @@ class Judging(unittest.TestCase):
 
     def test_counts_differ_beyond_chance_only(self):
         self.assertEqual(judging.differences({"counted": {"a": 100}}, {"counted": {"a": 130, "b": 3}}), [])
-        found = judging.differences({"counted": {"a": 100, "b": 100}}, {"counted": {"a": 190, "b": 10}})
+        found = judging.differences({"counted": {"a": 100, "b": 100}}, {"counted": {"a": 230, "b": 10}})
         self.assertEqual([each.place for each in found], ["counted.a", "counted.b"])
 
     def test_what_depends_on_chance_is_no_difference(self):

@@ -53,5 +53,4 @@ def generate(random):
         "clients": clients,
         "together": True,
         "counted": True,
-        "alone": True,
     }

@@ -392,9 +392,12 @@ async fn wait(
     match server_index {
         Some(server_index) => offer_free_slots(backend, server_index),
         None => {
-            let left = |index| request.pick.avoid.iter().any(|&one| one as usize == index);
+            // One without a limit is offered only where nobody else will release a slot.
+            let is_waited_for =
+                |index| is_limited(backend, index) && backend.servers[index].state.is_usable();
+            let has_full = (0..backend.servers.len()).any(is_waited_for);
             let offered =
-                |index| offer_slots(backend, index, !left(index) || is_limited(backend, index));
+                |index| offer_slots(backend, index, !has_full || is_limited(backend, index));
             (0..backend.servers.len()).map(offered).sum()
         }
     };
