@@ -7,7 +7,7 @@ import parts
 from conversations import converse, hold_conversation
 from messages import Reader, text_of
 from tls import TlsWire
-from wire import OPEN, Wire, connected
+from wire import OPEN, RESET, Wire, connected
 
 # Whether the proxy closes a connection after its last response shows within this.
 LINGER_SECONDS = 0.12
@@ -30,10 +30,13 @@ class Client:
             await self.wire.until(lambda: self.take() and False, LINGER_SECONDS)
         self.take()
         seen = self.shown()
-        seen["end"] = "by the client" if self.wire.ended_here else self.wire.end
+        seen["end"] = "by the client" if self.wire.ended_here else self.ending()
         if not self.wire.ended_here:
             self.wire.close()
         return seen
+
+    def ending(self):
+        return self.wire.end
 
     def take(self):
         return True
@@ -167,6 +170,11 @@ class ClientH2(Client):
 
     def take(self):
         return self.frames.take()
+
+    def ending(self):
+        """HAProxy leaves a client that it told to go away as much time again to do so, and tells it once more."""
+        is_told = self.frames.goaway == "NO_ERROR" and self.wire.end != RESET
+        return "told to go away" if is_told else self.wire.end
 
     def rest(self):
         self.take()

@@ -439,6 +439,15 @@ def streams_that_end_with_their_head():
 
 
 @scenario
+def rejected_connections():
+    """Connections that rules refuse, before and after their handshakes."""
+    made = site(front=["tcp-request connection reject"], clients=[client(asks(request())), client([["stall"]])])
+    made["sections"].append(section("listen other", "bind @bind:other@", "tcp-request session reject", "server s1 @server:s1@"))
+    made["clients"] += [client(asks(request()), to="other"), client([["stall"]], to="other")]
+    return made
+
+
+@scenario
 def pages_without_a_server():
     """Uploads to a backend without a server."""
     made = site(clients=[client([["head", request("POST", "/", ["Content-Length", "10"])], ["pause"], ["body", "01234"]])])

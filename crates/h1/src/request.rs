@@ -286,11 +286,14 @@ fn validate(
 }
 
 /// RFC 9112 section 3.2: the form `host:port` is allowed for CONNECT only, and CONNECT allows no
-/// other; `*` is for OPTIONS only.
+/// other; `*` is for OPTIONS only. As in HAProxy, a method that it does not treat specially may have it.
 fn check_target_form(request: &Request, lenient: bool) -> Result<(), H1Error> {
     let connect = request.method() == Method::Connect;
     let valid = match request.form() {
-        TargetForm::Asterisk => request.method() == Method::Options,
+        TargetForm::Asterisk => matches!(
+            request.method(),
+            Method::Options | Method::Other | Method::Patch
+        ),
         TargetForm::Origin => !connect,
         TargetForm::Absolute => {
             !connect && (lenient || request.target_authority().is_some_and(is_authority))

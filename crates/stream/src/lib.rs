@@ -374,6 +374,8 @@ fn accepts_connection(
             None
         }
         Verdict::Close | Verdict::Respond(_) => {
+            // As HAProxy: one packet, and nothing stays behind. If this fails, an orderly close follows.
+            let _ = transport.reset_on_close();
             context.count(|counters| counters.denied_connections.increment());
             None
         }
