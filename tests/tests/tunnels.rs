@@ -47,6 +47,11 @@ struct Tunnel {
 
 impl Tunnel {
     fn open(program: &Program, kind: TunnelKind) -> Self {
+        Self::open_with(program, kind, "")
+    }
+
+    /// With more words in the backend.
+    fn open_with(program: &Program, kind: TunnelKind, words: &str) -> Self {
         let origin = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = free_port();
         let mode = if kind == TunnelKind::Tcp {
@@ -54,7 +59,8 @@ impl Tunnel {
         } else {
             "http"
         };
-        let proxy = Proxy::start(program, &configuration(mode, port, &origin), &[port]);
+        let text = configuration(mode, port, &origin) + words;
+        let proxy = Proxy::start(program, &text, &[port]);
         let mut client = connect(port);
         let head = match kind {
             TunnelKind::Tcp => None,
@@ -380,5 +386,22 @@ fn a_server_is_let_go_when_its_client_is_gone() {
         }
         reset(client);
         hears_the_end(&mut server, &of);
+    }
+}
+
+/// A reset would discard what is on its way.
+#[test]
+fn a_tunnel_that_times_out_ends_with_a_fin() {
+    for program in Program::both() {
+        for kind in [TunnelKind::Tcp, TunnelKind::Upgrade, TunnelKind::Connect] {
+            let words = "    timeout tunnel 200ms\n";
+            let Tunnel {
+                client: _client,
+                mut server,
+                _proxy,
+            } = Tunnel::open_with(&program, kind, words);
+            let end = server.read(&mut [0]);
+            assert!(matches!(end, Ok(0)), "{} {kind:?} {end:?}", program.name());
+        }
     }
 }

@@ -234,7 +234,25 @@ impl Balancer {
                 return self.pick_shared(request, load);
             }
         };
-        chosen.map_or(Choice::AllFull, Choice::Server)
+        self.choice(chosen, avoid, group)
+    }
+
+    /// What an algorithm chose that passes over full servers. A server to avoid, which has just failed this
+    /// request, is chosen where there is no other; where the others are merely full, waiting for one of
+    /// them is better.
+    fn choice(&self, chosen: Option<u32>, avoid: &[u32], group: usize) -> Choice {
+        let is_other = |index: u32| {
+            !avoid.contains(&index)
+                && self.server(index).is_some_and(|server| {
+                    usize::from(server.backup) == group && server.weight_in_use > 0
+                })
+        };
+        let waits =
+            |index: u32| avoid.contains(&index) && self.order.iter().any(|other| is_other(*other));
+        match chosen {
+            Some(index) if !waits(index) => Choice::Server(index),
+            _ => Choice::AllFull,
+        }
     }
 
     /// Chooses without changing anything, so that threads can share the balancer: hashes with a
@@ -257,7 +275,8 @@ impl Balancer {
         };
         let chosen = match (&self.algorithm_state, request.hash) {
             (AlgorithmState::First(groups), _) => {
-                groups[group].pick(request.avoid, |index| is_full(load, index))
+                let chosen = groups[group].pick(request.avoid, |index| is_full(load, index));
+                return self.choice(chosen, request.avoid, group);
             }
             (AlgorithmState::Map(map), Some(hash)) if !self.map_is_stale => map.at_hash(hash),
             (AlgorithmState::Ring(groups), _) if self.settings.algorithm.is_random() => {

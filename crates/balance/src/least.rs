@@ -2,7 +2,7 @@
 //!
 //! A server that fails what it gets at once is always the least busy one, and would get every first try.
 //! So an idle server that a request has left lately, for another one, takes its turn among idle servers
-//! only.
+//! only; where the others are full, requests wait for them.
 
 use crate::queue::{QueuedServer, ServerQueue};
 
@@ -56,7 +56,7 @@ impl LeastConn {
     }
 
     /// The least busy server that is not full; full ones keep their positions. `was_left` says whether
-    /// a request has left the server lately.
+    /// a request has left the server lately: it is passed over where another will have room.
     pub(crate) fn pick(
         &mut self,
         avoid: &[u32],
@@ -66,8 +66,11 @@ impl LeastConn {
         let mut found = None;
         let mut left = None;
         let mut avoided = None;
+        let mut has_full = false;
         while let Some(entry) = self.queue.first() {
-            if !is_full(entry.index) {
+            if is_full(entry.index) {
+                has_full |= !avoid.contains(&entry.index);
+            } else {
                 if avoid.contains(&entry.index) {
                     avoided = Some(entry.index);
                 } else if entry.key == IDLE_KEY && was_left(entry.index) {
@@ -86,7 +89,9 @@ impl LeastConn {
         match found {
             Some(entry) if entry.key != IDLE_KEY || left.is_none() => Some(entry.index),
             // The other one is idle too, but it was not its turn.
-            _ => left.or(avoided),
+            Some(_) => left,
+            None if has_full => avoided,
+            None => left.or(avoided),
         }
     }
 
@@ -158,9 +163,11 @@ mod tests {
     fn a_server_that_was_left_serves_where_no_other_can() {
         let mut servers = LeastConn::default();
         servers.add(0, 1, 0);
-        servers.add(1, 1, 9);
         let left = |index| index == 0;
-        assert_eq!(servers.pick(&[], |index| index == 1, left), Some(0));
+        assert_eq!(servers.pick(&[], |_| false, left), Some(0));
+        servers.add(1, 1, 9);
+        // Another one is only full.
+        assert_eq!(servers.pick(&[], |index| index == 1, left), None);
         // It is better than the one that the request itself has left.
         assert_eq!(servers.pick(&[1], |_| false, left), Some(0));
         assert_eq!(servers.pick(&[0], |_| false, left), Some(1));

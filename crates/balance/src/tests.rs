@@ -254,6 +254,27 @@ fn a_consistent_change_moves_about_its_share() {
     );
 }
 
+/// One server has a request, and room for no other.
+struct OneFull(u32);
+
+impl ServerLoad for OneFull {
+    fn active(&self, index: u32) -> u32 {
+        u32::from(index == self.0)
+    }
+    fn maxconn(&self, index: u32) -> u32 {
+        u32::from(index == self.0)
+    }
+    fn maxqueue(&self, _: u32) -> u32 {
+        0
+    }
+    fn queued(&self, _: u32) -> u32 {
+        0
+    }
+    fn total(&self) -> u32 {
+        1
+    }
+}
+
 #[test]
 fn an_avoided_server_is_the_last_resort() {
     for algorithm in [
@@ -283,13 +304,16 @@ fn an_avoided_server_is_the_last_resort() {
                 balancer.check_invariants();
             }
         }
-        balancer.set_usable(1, false);
         let ask = PickRequest {
             avoid: &[0],
             ..PickRequest::default()
         };
+        // What waits gets a slot of the other one, which is only full.
+        let full = OneFull(1);
+        assert_eq!(balancer.pick(&ask, &full), Choice::AllFull, "{algorithm:?}");
+        balancer.set_usable(1, false);
         assert_eq!(
-            balancer.pick(&ask, &NoLoad),
+            balancer.pick(&ask, &full),
             Choice::Server(0),
             "{algorithm:?}"
         );

@@ -257,7 +257,7 @@ async fn connect_and_carry(
     if spliced_by.is_some_and(|backend| backend.model.common.no_linger) {
         lease.duplex().peer.reset();
     }
-    drop(lease);
+    lease.close_in_order();
     drop(slot);
     Flow::Continue(ending)
 }

@@ -451,7 +451,7 @@ impl ClientHello<'_> {
 
     /// The handshake message, with its header.
     #[must_use]
-    pub(crate) fn to_message(&self) -> Vec<u8> {
+    pub fn to_message(&self) -> Vec<u8> {
         // The message is shorter than 64 kB.
         let [.., high, low] = self.message.len().to_be_bytes();
         [&[HANDSHAKE_CLIENT_HELLO, 0, high, low], &*self.message].concat()

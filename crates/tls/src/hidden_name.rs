@@ -99,7 +99,7 @@ fn with_hidden_name(hello: &ClientHello<'_>) -> Option<Vec<u8>> {
 
 /// Messages of a handshake as the client sent them: with the number of `server_name` in its place.
 /// The last one may lack its end, as a hello does that a key of before is bound to (RFC 8446, 4.2.11.2).
-pub(crate) fn restore(messages: &[u8]) -> Cow<'_, [u8]> {
+pub fn restore(messages: &[u8]) -> Cow<'_, [u8]> {
     let mut restored = Cow::Borrowed(messages);
     let mut at = 0;
     while let Some([message_type, high, middle, low]) = messages.get(at..at + MESSAGE_HEADER_BYTES)

@@ -38,6 +38,8 @@ pub struct Lease {
 struct LeasedConnection {
     connection: ServerConnection,
     opened: Opened,
+    /// It ends with a FIN, whoever is first.
+    closes_in_order: bool,
 }
 
 /// How a lease has the connection that it is of.
@@ -219,7 +221,11 @@ impl Lease {
 
     fn of(connection: ServerConnection, opened: Opened) -> Self {
         Self {
-            leased: Box::new(LeasedConnection { connection, opened }),
+            leased: Box::new(LeasedConnection {
+                connection,
+                opened,
+                closes_in_order: false,
+            }),
         }
     }
 
@@ -291,6 +297,12 @@ impl Lease {
         self.leased.connection.exchange_count()
     }
 
+    /// Closes it with a FIN, unless a reset was asked for: as in HAProxy a tunnel ends so, whatever
+    /// its reason, and what was sent arrives.
+    pub fn close_in_order(mut self) {
+        self.leased.closes_in_order = true;
+    }
+
     /// Returns its buffers: no exchange is running.
     pub(crate) fn release(&mut self) {
         self.leased.connection.release();
@@ -304,7 +316,8 @@ impl Drop for Lease {
         // is still working learns that nobody waits for its answer; a plain FIN could mean that we
         // only stopped sending. HAProxy closes connections to servers in this way too, unless it
         // knows already that the server closed.
-        if self.leased.opened.streams.is_none() && !self.leased.connection.peer_closed() {
+        let resets = !self.leased.closes_in_order && !self.leased.connection.peer_closed();
+        if self.leased.opened.streams.is_none() && resets {
             self.leased.connection.reset();
         }
     }

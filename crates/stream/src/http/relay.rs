@@ -158,10 +158,11 @@ pub(crate) async fn exchange(
             // Boxed: this happens at most once per connection, and other exchanges should not
             // reserve memory for it.
             Box::pin(tunnel(context, client, &mut lease.duplex(), exchange, slot)).await;
-            RelayEnd::Done {
+            lease.close_in_order();
+            return RelayEnd::Done {
                 fate: ConnectionFate::Close,
                 lease: None,
-            }
+            };
         }
         TransferEnd::Answered(ResponseOutcome::Retry(reason), _) => RelayEnd::Retry(reason),
         TransferEnd::Answered(ResponseOutcome::Exit(exit), _) => RelayEnd::Exit(exit),

@@ -14,7 +14,7 @@ use super::{http, protocol, tcp};
 /// A probe of one kind.
 pub(super) enum CompiledProbe {
     /// A connection that opens is enough.
-    Connect,
+    Connect(&'static str),
     /// Requests and what is expected of the responses.
     Http(Box<http::HttpCheckScript>),
     /// Bytes and what is expected in return.
@@ -28,7 +28,7 @@ pub(super) enum CompiledProbe {
 impl CompiledProbe {
     pub(super) fn of(check: &CheckMethod) -> Self {
         match check {
-            CheckMethod::Connect => Self::Connect,
+            CheckMethod::Connect => Self::Connect(""),
             CheckMethod::Http {
                 rules,
                 disable_on_404,
@@ -38,7 +38,7 @@ impl CompiledProbe {
                 *disable_on_404,
                 *send_state,
             ))),
-            CheckMethod::Tcp { rules, .. } if rules.is_empty() => Self::Connect,
+            CheckMethod::Tcp { rules, .. } if rules.is_empty() => Self::Connect(tcp::INITIAL_STEP),
             CheckMethod::Tcp { rules, .. } => Self::Tcp(tcp::TcpCheckScript::new(rules)),
             CheckMethod::Protocol(protocol) => Self::Protocol(protocol.clone()),
             CheckMethod::External { command, path } => {
@@ -61,9 +61,12 @@ impl CompiledProbe {
     ) -> CheckOutcome {
         let probe = ProbeRun::new(controller, backend, server);
         match self {
-            Self::Connect => match probe.open(None).await {
+            Self::Connect(step) => match probe.open(None).await {
                 Ok(transport) => probe.verdict(connected(&transport)),
-                Err(failure) => probe.verdict(failure.status).with_info(failure.text),
+                Err(failure) => {
+                    let text = format!("{}{step}", failure.text);
+                    probe.verdict(failure.status).with_info(text)
+                }
             },
             Self::Http(script) => Box::pin(http::run(script, &probe)).await,
             Self::Tcp(script) => Box::pin(tcp::run(script, &probe)).await,

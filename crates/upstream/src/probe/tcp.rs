@@ -75,6 +75,9 @@ impl TcpCheckScript {
     }
 }
 
+/// How the connection is called that the rules do not open.
+pub(super) const INITIAL_STEP: &str = " at initial connection step of tcp-check";
+
 /// Runs the rules.
 pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> CheckOutcome {
     let told = |failure: ProbeFailure, step_description: &str| {
@@ -90,7 +93,7 @@ pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> CheckO
     if !begins_itself {
         match probe.open(None).await {
             Ok(transport) => conversation.transport = Some(transport),
-            Err(failure) => return told(failure, " at initial connection step of tcp-check"),
+            Err(failure) => return told(failure, INITIAL_STEP),
         }
     }
     for step in 0..script.rules.len() {

@@ -414,12 +414,15 @@ fn tcp_outcomes() {
 
 #[test]
 fn tcp_refusals() {
-    let (status, _, info) = found_at(tcp(vec![send("x")]), closed());
-    assert_eq!(status, CheckStatus::L4Connection);
-    assert_eq!(
-        info,
-        "Connection refused at initial connection step of tcp-check"
-    );
+    // Without rules of its own, too.
+    for rules in [vec![send("x")], Vec::new()] {
+        let (status, _, info) = found_at(tcp(rules), closed());
+        assert_eq!(status, CheckStatus::L4Connection);
+        assert_eq!(
+            info,
+            "Connection refused at initial connection step of tcp-check"
+        );
+    }
     let port = closed().port();
     let rules = vec![CheckRule::Connect(CheckConnect {
         port: Some(port),
