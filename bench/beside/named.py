@@ -448,6 +448,19 @@ def rejected_connections():
 
 
 @scenario
+def silent_drops():
+    """`silent-drop` of requests and responses: no client hears of the end."""
+    made = {"defaults": defaults(), "sections": [], "servers": {"s1": server()}, "clients": []}
+    for number, rule in enumerate(("http-request", "http-response")):
+        for speaks in ("h1", "h2"):
+            name = f"{speaks}{number}"
+            lines = [f"bind @bind:{name}@" + (" proto h2" if speaks == "h2" else ""), f"{rule} silent-drop", "server s1 @server:s1@"]
+            made["sections"].append(section(f"listen {name}", *lines))
+            made["clients"].append(client([["ask", request()], ["pause"]], speaks, to=name))
+    return made
+
+
+@scenario
 def pages_without_a_server():
     """Uploads to a backend without a server."""
     made = site(clients=[client([["head", request("POST", "/", ["Content-Length", "10"])], ["pause"], ["body", "01234"]])])

@@ -527,6 +527,9 @@ impl Peer<'_> {
     pub fn drop_silently(&self, hops: Option<u8>) {
         // If this fails, an orderly close follows.
         let _ = self.channel.transport().drop_silently_on_close(hops);
+        if let Channel::Stream(stream) = self.channel {
+            stream.abandon_connection();
+        }
     }
 
     /// Makes the close of the connection a reset: what the peer got is not whole.

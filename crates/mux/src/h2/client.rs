@@ -1,5 +1,6 @@
 //! A client's connection that carries streams: requests in, responses out.
 
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,6 +15,7 @@ use super::connection::SharedConnection;
 use super::drive::Driven;
 use super::idle_ping::IdlePing;
 use super::stream::{StreamHandle, StreamReference};
+use super::stream_state::StreamFailure;
 use crate::client::{LINGER, LINGER_BYTES_MAX, RequestHead};
 use crate::duplex::Duplex;
 use crate::heads::HeadParser;
@@ -173,6 +175,12 @@ impl ClientStreams {
         self.shared.state.borrow().peer_closed
     }
 
+    /// Whether a stream ended the connection without a word.
+    fn is_abandoned(&self) -> bool {
+        let failure = self.shared.state.borrow().failure;
+        failure == Some(StreamFailure::Broken(io::ErrorKind::ConnectionAborted))
+    }
+
     /// Frames of the client that were odd but allowed (`fc_glitches`).
     pub fn glitch_count(&self) -> u32 {
         self.shared.state.borrow().codec.counters().glitches
@@ -206,10 +214,16 @@ impl ClientStreams {
     /// what was written instead of a reset.
     pub async fn close(self, deadline: &Deadline) {
         let transport = &self.shared.transport;
+        let until = ballast_worker::now() + LINGER;
+        if self.is_abandoned() {
+            // Dropped silently: what the client still sends, as it answers our settings, is answered with a
+            // reset when the socket is gone.
+            deadline.set(until);
+            return deadline.expired().await;
+        }
         if self.peer_closed() || transport.shutdown_write().is_err() {
             return;
         }
-        let until = ballast_worker::now() + LINGER;
         let (wait, mut inbound) = (WaitLimit::until(deadline, Some(until)), Inbound::default());
         while inbound.total_bytes() <= LINGER_BYTES_MAX {
             match inbound.receive(transport.into(), &wait).await {

@@ -304,6 +304,12 @@ impl StreamHandle {
         self.connection.wake_driver();
     }
 
+    /// Ends the whole connection, without a word more to the peer.
+    pub(crate) fn abandon_connection(&self) {
+        self.connection.abandon();
+        self.connection.wake_driver();
+    }
+
     /// What a reset says, if the stream is dropped before it has ended.
     pub(crate) fn set_reset_code(&self, code: ErrorCode) {
         self.reset_code.set(code);
