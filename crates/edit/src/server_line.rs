@@ -29,11 +29,6 @@ pub fn server(
     let refused = |text: &str| Refusal(text.to_owned());
     let known = current.backend(backend);
     let known = known.ok_or_else(|| refused("No such backend."))?;
-    if known.servers.iter().any(|one| one.name == name) {
-        return Err(refused(
-            "Already exists a server with the same name in backend.",
-        ));
-    }
     let mode = if known.common.mode == Mode::Http {
         "http"
     } else {
@@ -56,8 +51,13 @@ pub fn server(
     let server = found.and_then(|found| found.servers.last().cloned());
     let Some(server) = server.filter(|_| !loaded.has_alerts() && loaded.unimplemented.is_empty())
     else {
-        return Err(Refusal(said));
+        return Err(Refusal(fault(&loaded, backend, name).unwrap_or(said)));
     };
+    if known.servers.iter().any(|one| one.name == name) {
+        return Err(refused(
+            "Already exists a server with the same name in backend.",
+        ));
+    }
     let mut server = Arc::unwrap_or_clone(server);
     // It stands in no file.
     server.origin = Origin::default();
@@ -76,6 +76,23 @@ pub fn server(
     server.disabled = !words.iter().any(|word| word == "enabled");
     certificates.adopt(&loaded.config.global.tls.shared_store, certificates);
     Ok((server, said))
+}
+
+/// The first fault of a line, as HAProxy answers with it: without the place, which is the command's.
+fn fault(loaded: &LoadedConfig, backend: &str, name: &str) -> Option<String> {
+    let mut alerts = loaded.diagnostics.iter();
+    let first = alerts.find(|known| known.severity == Severity::Alert)?;
+    let message = first.message.as_str();
+    if let Some(of_address) = message.strip_prefix("'server' : ") {
+        let port = of_address.split_once("' in '");
+        return Some(match port {
+            Some((port, _)) if port.starts_with("invalid port") => format!("{port}'"),
+            _ => of_address.to_owned(),
+        });
+    }
+    let of_line = format!("'server {backend}/{name}' : ");
+    let message = message.strip_prefix(&of_line).unwrap_or(message);
+    Some(format!("{}.", message.trim_end_matches('.')))
 }
 
 /// A stand-in for the server that one is to track, which runs and is not read here: a line of the

@@ -350,7 +350,7 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError)
         .note(EndingCause::Proxy, EndingPhase::Request);
     exchange.tally.log_counter = context.frontend.state.next_log_number();
     let origin = LogOrigin::SessionKilled;
-    let view = View::for_log(context, &exchange, Some(origin));
+    let view = View::for_log(context, &exchange, Some(origin)).of_connection();
     let line = LogLine {
         set,
         level,

@@ -38,7 +38,7 @@ pub(crate) enum Exit {
     TarpitAbandoned,
     /// `silent-drop`: the client is forgotten.
     SilentlyDropped,
-    /// `tcp-request content` refuses a TCP session.
+    /// `tcp-request content` refuses a TCP session or a request.
     SessionDenied,
     /// `tcp-request content silent-drop` drops the client of a TCP session.
     SessionSilentlyDropped,

@@ -147,14 +147,6 @@ pub(crate) fn count(context: &Context<'_>, exchange: &Exchange, event: TrackedEv
     });
 }
 
-/// Counts the request of an exchange, once: counters that begin to track after it count it when they
-/// do.
-pub(crate) fn count_request(context: &Context<'_>, exchange: &mut Exchange) {
-    if !std::mem::replace(&mut exchange.is_counted_request, true) {
-        count(context, exchange, TrackedEvent::Request);
-    }
-}
-
 /// What a client did wrong on a connection that carries streams, since it began.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct ConnectionFaults {

@@ -48,6 +48,8 @@ pub(crate) struct View<'a> {
     log_origin: Option<LogOrigin>,
     /// There is no exchange yet: rules look at the connection.
     is_before_exchange: bool,
+    /// There is none yet, or the log line of what was no request is written.
+    is_outside_exchange: bool,
 }
 
 impl<'a> View<'a> {
@@ -64,6 +66,7 @@ impl<'a> View<'a> {
             side: Side::Client,
             log_origin: None,
             is_before_exchange: false,
+            is_outside_exchange: false,
         }
     }
 
@@ -87,7 +90,7 @@ impl<'a> View<'a> {
     /// For rules about a connection: nothing is known of an exchange.
     #[inline]
     pub(crate) fn of_connection(mut self) -> Self {
-        self.is_before_exchange = true;
+        (self.is_before_exchange, self.is_outside_exchange) = (true, true);
         self
     }
 
@@ -101,6 +104,9 @@ impl<'a> View<'a> {
     ) -> Self {
         let mut view = Self::new(context, exchange);
         view.log_origin = log_origin;
+        // As in HAProxy, what is no request is no exchange to samples of its line.
+        view.is_outside_exchange =
+            log_origin.is_some() && !exchange.has_request && context.carries_http();
         view
     }
 }
@@ -325,7 +331,7 @@ impl Facts for View<'_> {
     fn connection(&self, to: Side) -> Option<&dyn ConnectionFacts> {
         match to {
             Side::Client => Some(self.context.session),
-            Side::Server if self.is_before_exchange => None,
+            Side::Server if self.is_outside_exchange => None,
             Side::Server => Some(self.exchange),
         }
     }
@@ -404,10 +410,18 @@ impl Facts for View<'_> {
         }
     }
 
+    fn is_in_exchange(&self) -> bool {
+        !self.is_outside_exchange
+    }
+
     fn numbers(&self) -> Option<&ExchangeNumbers> {
-        if self.is_before_exchange {
-            return None;
+        match self.is_outside_exchange {
+            true => None,
+            false => self.line_numbers(),
         }
+    }
+
+    fn line_numbers(&self) -> Option<&ExchangeNumbers> {
         let compute = || exchange_numbers(self.context, self.exchange, self.log_origin);
         Some(self.record.get_or_init(compute))
     }

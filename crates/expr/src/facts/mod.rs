@@ -196,9 +196,20 @@ pub trait Facts {
         &Unknown
     }
 
+    /// Whether there is an exchange: rules of connections have none, nor has the log line of what was no
+    /// request.
+    fn is_in_exchange(&self) -> bool {
+        true
+    }
+
     /// The numbers of the exchange; `None` outside of one.
     fn numbers(&self) -> Option<&ExchangeNumbers> {
         None
+    }
+
+    /// The numbers that a log line shows, which may be about what is no exchange.
+    fn line_numbers(&self) -> Option<&ExchangeNumbers> {
+        self.numbers()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::args::{Arg, int_arg, text_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::{AddressPair, ConnectionError, ConnectionFacts, Side, StreamFacts, TcpFacts};
 use crate::fetch::tls::LATER_THAN_3_2;
-use crate::fetch::{Fetch, NO_ARGS, args, int_sample, record_number, row};
+use crate::fetch::{Fetch, NO_ARGS, args, in_exchange, int_sample, record_number, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
@@ -193,6 +193,8 @@ const NO_DEBUG: &str = "it shows the state of HAProxy's own layers, which are ot
 
 /// What the system measured of the connection to a side.
 fn tcp(cx: &Evaluation<'_, '_>, to: Side) -> Option<TcpFacts> {
+    // As in HAProxy, it is told of within an exchange.
+    in_exchange(cx)?;
     cx.facts.connection(to)?.tcp()
 }
 

@@ -17,7 +17,7 @@ const TRANSACTION: Phases = Phases::TRANSACTION;
 pub(super) const ROWS: &[Fetch] = &[
     row("accept_date", args(0, &[Text]), SampleKind::Int, CONNECTION)
         .examples("accept_date(ms)", "accept_date(ms,x)")
-        .implemented("when the connection was accepted, in s, ms or us", |cx, args| dated(args, cx.facts.numbers()?.accepted)),
+        .implemented("when the connection was accepted, in s, ms or us", |cx, args| dated(args, cx.facts.line_numbers()?.accepted)),
     row("date", args(0, &[Int, Text]), SampleKind::Int, ALWAYS)
         .examples("date(-60,ms)", "date(x)")
         .implemented("now, plus an offset, in s, ms or us", date),
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Fetch] = &[
         .examples("request_date(us)", "request_date(us,x)")
         .implemented(
             "when the first byte of the request came, in s, ms or us",
-            |cx, args| dated(args, cx.facts.numbers()?.requested),
+            |cx, args| dated(args, cx.facts.line_numbers()?.requested),
         ),
 ];
 

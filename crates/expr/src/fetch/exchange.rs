@@ -4,9 +4,9 @@ use crate::args::ArgKind::Int;
 use crate::args::{Arg, int_arg};
 use crate::config_line::ConfigLine;
 use crate::evaluation::Evaluation;
-use crate::facts::{ExchangeNumbers, Side};
+use crate::facts::{ExchangeFacts, ExchangeNumbers, Side};
 use crate::fetch::tls::LATER_THAN_3_2;
-use crate::fetch::{Fetch, NO_ARGS, args, int_sample, record_number, row};
+use crate::fetch::{Fetch, NO_ARGS, args, in_exchange, int_sample, record_number, row};
 use crate::number_text::push_int;
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
@@ -48,21 +48,21 @@ pub(super) const ROWS: &[Fetch] = &[
             |cx, _| Some(version_text(cx.facts.response()?.version().as_str().as_bytes())),
         ),
     row("cur_client_timeout", NO_ARGS, SampleKind::Int, CLIENT)
-        .implemented("the client timeout in force, in milliseconds", |cx, _| int_sample(cx.facts.exchange().client_timeout_ms())),
+        .implemented("the client timeout in force, in milliseconds", |cx, _| timeout(cx, |exchange| exchange.client_timeout_ms())),
     row("cur_connect_timeout", NO_ARGS, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
     row("cur_max_retries", NO_ARGS, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
     row("cur_queue_timeout", NO_ARGS, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
     row("cur_server_timeout", NO_ARGS, SampleKind::Int, BACKEND)
-        .implemented("the server timeout in force, in milliseconds", |cx, _| int_sample(cx.facts.exchange().server_timeout_ms())),
+        .implemented("the server timeout in force, in milliseconds", |cx, _| timeout(cx, |exchange| exchange.server_timeout_ms())),
     row("cur_tarpit_timeout", NO_ARGS, SampleKind::Int, CONNECTION).refused(LATER_THAN_3_2),
     row("cur_tunnel_timeout", NO_ARGS, SampleKind::Int, BACKEND)
-        .implemented("the tunnel timeout in force, in milliseconds", |cx, _| int_sample(cx.facts.exchange().tunnel_timeout_ms())),
+        .implemented("the tunnel timeout in force, in milliseconds", |cx, _| timeout(cx, |exchange| exchange.tunnel_timeout_ms())),
     row("fcgi.docroot", NO_ARGS, SampleKind::Str, REQUEST),
     row("fcgi.index", NO_ARGS, SampleKind::Str, REQUEST),
     row("http_first_req", NO_ARGS, SampleKind::Bool, TRANSACTION)
         .implemented(
             "whether the request is the first of its connection",
-            |cx, _| cx.facts.stream(Side::Client).map(|_| Sample::Bool(cx.facts.exchange().is_first_request())),
+            |cx, _| in_exchange(cx).map(|()| Sample::Bool(cx.facts.exchange().is_first_request())),
         ),
     row("last_entity", NO_ARGS, SampleKind::Str, RUNNING)
         .implemented("file and line of the rule that ended its rule set last", |cx, _| line_of(cx, cx.facts.exchange().last_rule()?)),
@@ -76,9 +76,9 @@ pub(super) const ROWS: &[Fetch] = &[
             Some(Sample::meth(cx.facts.exchange().received_method().unwrap_or_else(|| request.method_token())))
         }),
     row("prio_class", NO_ARGS, SampleKind::Int, RUNNING)
-        .implemented("the class in the queue", |cx, _| cx.facts.stream(Side::Client).and_then(|_| int_sample(cx.facts.exchange().priority_class()))),
+        .implemented("the class in the queue", |cx, _| in_exchange(cx).and_then(|()| int_sample(cx.facts.exchange().priority_class()))),
     row("prio_offset", NO_ARGS, SampleKind::Int, RUNNING)
-        .implemented("the time by which the place in the queue was moved, in milliseconds", |cx, _| cx.facts.stream(Side::Client).and_then(|_| int_sample(cx.facts.exchange().priority_offset_ms()))),
+        .implemented("the time by which the place in the queue was moved, in milliseconds", |cx, _| in_exchange(cx).and_then(|()| int_sample(cx.facts.exchange().priority_offset_ms()))),
     row("req.bytes_in", NO_ARGS, SampleKind::Int, TRANSACTION)
         .implemented("bytes from the client", bytes_in),
     row("req.bytes_out", NO_ARGS, SampleKind::Int, TRANSACTION).refused(LATER_THAN_3_2),
@@ -159,6 +159,12 @@ fn server_status<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample
 
 fn wide(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A timeout that is in force for the exchange.
+fn timeout<'f>(cx: &Evaluation<'f, '_>, of: fn(&dyn ExchangeFacts) -> i64) -> Option<Sample<'f>> {
+    in_exchange(cx)?;
+    int_sample(of(cx.facts.exchange()))
 }
 
 fn bytes_in<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {

@@ -132,6 +132,11 @@ fn int_sample<'f>(value: i64) -> Option<Sample<'f>> {
     Some(Sample::Int(value))
 }
 
+/// `None` where there is no exchange.
+fn in_exchange(cx: &Evaluation<'_, '_>) -> Option<()> {
+    cx.facts.is_in_exchange().then_some(())
+}
+
 /// A number of the exchange.
 fn record_number<'f>(
     cx: &Evaluation<'f, '_>,

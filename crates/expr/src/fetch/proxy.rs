@@ -3,9 +3,9 @@
 use crate::args::ArgKind::{Backend, Frontend, Server};
 use crate::args::{Arg, ArgValue, text_arg};
 use crate::evaluation::Evaluation;
-use crate::facts::{BackendFacts, Facts, FrontendFacts, ServerFacts, Side};
+use crate::facts::{BackendFacts, Facts, FrontendFacts, ServerFacts};
 use crate::fetch::tls::LATER_THAN_3_2;
-use crate::fetch::{Fetch, NO_ARGS, args, int_sample, row};
+use crate::fetch::{Fetch, NO_ARGS, args, in_exchange, int_sample, row};
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
 
@@ -185,7 +185,7 @@ fn backend_id<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f
     if let Some(backend) = cx.facts.backend() {
         return int_sample(backend.id());
     }
-    cx.facts.stream(Side::Client)?;
+    in_exchange(cx)?;
     int_sample(cx.facts.frontend()?.id())
 }
 
@@ -194,6 +194,6 @@ fn backend_name<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<
     if let Some(backend) = cx.facts.backend() {
         return name(backend.name());
     }
-    cx.facts.stream(Side::Client)?;
+    in_exchange(cx)?;
     name(cx.facts.frontend()?.name())
 }

@@ -201,7 +201,7 @@ impl<'a> ItemWriter<'a> {
     fn numbers(&mut self) -> &'a ExchangeNumbers {
         let facts = self.facts;
         self.numbers
-            .get_or_insert_with(|| facts.numbers().unwrap_or(&UNKNOWN_NUMBERS))
+            .get_or_insert_with(|| facts.line_numbers().unwrap_or(&UNKNOWN_NUMBERS))
     }
 
     fn is_mandatory(&self) -> bool {

@@ -46,7 +46,7 @@ use crate::access_log;
 use crate::context::Context;
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
-use crate::tracking;
+use crate::tracking::{self, TrackedEvent};
 
 /// What becomes of the client's connection after an exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -151,13 +151,12 @@ async fn serve_one(
             return ConnectionFate::Drop;
         }
     };
-    // What gets an answer counts as a request, even if it is not a valid one.
-    count_request(context, exchange);
     let client = &mut client.duplex();
     let flow = match received {
         Flow::Continue(()) => carry(context, client, exchange).await,
         Flow::Break(exit) => {
-            tracking::count_request(context, exchange);
+            // What gets an answer counts as a request, even if it is not a valid one.
+            count_request(context, exchange);
             Flow::Break(exit)
         }
     };
@@ -171,7 +170,7 @@ async fn carry(
     exchange: &mut Exchange,
 ) -> Flow<ConnectionFate> {
     if let Some(status) = monitor::probe_status(context, exchange) {
-        tracking::count_request(context, exchange);
+        count_request(context, exchange);
         return Flow::Break(Exit::Monitor(status));
     }
     if let Some(row) = &context.row {
@@ -194,7 +193,7 @@ async fn carry(
             false => rules::request(context, client, exchange, (front, needs)).await,
         };
     } else {
-        tracking::count_request(context, exchange);
+        count_request(context, exchange);
     }
     // A client that left before its request was whole counts as an abort of the backend it was
     // for.
@@ -257,11 +256,16 @@ async fn close(context: &Context<'_>, client: &mut ClientConnection, exchange: &
     client.close(&wait, &context.upward).await;
 }
 
-/// Counts a request in its frontend.
-fn count_request(context: &Context<'_>, exchange: &Exchange) {
+/// Counts the request of an exchange, once, in its frontend and in what it tracks: counters that begin to
+/// track after it count it when they do.
+fn count_request(context: &Context<'_>, exchange: &mut Exchange) {
+    if std::mem::replace(&mut exchange.is_counted_request, true) {
+        return;
+    }
     context.count(|counters| counters.requests.increment());
     let now = context.local.ms_at(exchange.times.received);
     context.frontend.state.request_rate.count(now, 1);
+    tracking::count(context, exchange, TrackedEvent::Request);
 }
 
 /// Counts an exchange as a session of its backend until it is dropped.

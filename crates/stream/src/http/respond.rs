@@ -239,11 +239,17 @@ async fn head(
                 since = Some(ballast_worker::now());
             }
             Ok(answer) if is_unfit_upgrade(exchange, download, &answer) => {
-                count_response(context, exchange);
+                let progress = match is_ungranted(exchange) {
+                    true => ResponseProgress::Part,
+                    false => {
+                        count_response(context, exchange);
+                        ResponseProgress::Whole
+                    }
+                };
                 let rule = Malformed::StatusInvalid;
                 invalid::response(context, exchange, download.source.violation(), &rule);
-                let (error, whole) = (ReadError::Malformed(rule), ResponseProgress::Whole);
-                return Err(response_failed(context, exchange, retry, &error, whole));
+                let error = ReadError::Malformed(rule);
+                return Err(response_failed(context, exchange, retry, &error, progress));
             }
             // The part of the body that came with the head is checked before anything is sent to
             // the client.
@@ -306,10 +312,14 @@ fn is_unfit_upgrade(exchange: &Exchange, download: &Download<'_>, answer: &Respo
         && exchange.response.status() == 101
         && (download.upload.is_under_way.get()
             || !answer.options.upgrade
-            || lacks_websocket_answer(&exchange.response)
-            || exchange.has_made_key
-                && !is_websocket_granted(&exchange.request, &exchange.response)
+            || is_ungranted(exchange)
             || !asked())
+}
+
+/// Whether a 101 that opens a WebSocket does not answer the key. As in HAProxy, its head is malformed then.
+fn is_ungranted(exchange: &Exchange) -> bool {
+    lacks_websocket_answer(&exchange.response)
+        || exchange.has_made_key && !is_websocket_granted(&exchange.request, &exchange.response)
 }
 
 fn lacks_websocket_answer(response: &Response) -> bool {

@@ -7,7 +7,7 @@ use ballast_mux::{Duplex, Peer, Source};
 use ballast_rules::{LocalResponse, LogStep, ResponseCause, ResponseContent, Verdict};
 
 use super::leaving::is_whole;
-use super::{body, receive, statistics};
+use super::{body, count_request, receive, statistics};
 use crate::access_log;
 use crate::context::Context;
 use crate::ending::EndingPhase;
@@ -19,7 +19,6 @@ use crate::run_rules::{
     AwaitedBody, MessageScope, apply, apply_packet_options, apply_waiting, send_early_hints,
 };
 use crate::services::ServiceCall;
-use crate::tracking;
 
 /// Whether [`request`] has nothing to run and nothing to wait for. Asked beforehand: most proxies have no
 /// rules, and its future need not be made for them.
@@ -40,7 +39,7 @@ pub(crate) fn request_without_rules(
     needs: Needs,
 ) {
     look_at_request(client, exchange, needs);
-    tracking::count_request(context, exchange);
+    count_request(context, exchange);
     if exchange.backend.is_none() {
         access_log::step(context, exchange, LogStep::Request);
     }
@@ -73,15 +72,15 @@ pub(crate) async fn request(
             // As in HAProxy's logs, what is refused before the other rules was not received.
             exchange.times.received = None;
         }
-        exit_of_verdict(
-            (exchange, common),
-            client.peer,
-            verdict,
-            EndingPhase::Request,
-        )?;
+        let phase = EndingPhase::Request;
+        match exit_of_verdict((exchange, common), client.peer, verdict, phase) {
+            // As in HAProxy, these rules refuse at the frontend, whose ever they are.
+            Flow::Break(Exit::Denied(None, _)) => return Flow::Break(Exit::SessionDenied),
+            judged => judged?,
+        }
     }
     // As in HAProxy, a request that these rules refuse is none.
-    tracking::count_request(context, exchange);
+    count_request(context, exchange);
     if exchange.backend.is_none() {
         access_log::step(context, exchange, LogStep::Request);
     }

@@ -34,7 +34,10 @@ pub(super) fn statistics(
     let (access, may_admin) = rights(context, exchange, page);
     match access {
         PageAccess::Granted => {}
-        PageAccess::Denied => return Flow::Break(Exit::StatisticsDenied),
+        PageAccess::Denied => {
+            exchange.applet = Some("<STATS>");
+            return Flow::Break(Exit::StatisticsDenied);
+        }
         PageAccess::Challenge(realm) => {
             exchange.applet = Some("<STATS>");
             challenge(exchange, &realm);

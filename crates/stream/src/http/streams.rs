@@ -318,19 +318,21 @@ async fn exchange(context: &Context<'_>, stream: &mut ClientStream, current: &mu
     if !is_bad {
         receive::note(context, exchange, received);
     }
-    count_request(context, exchange);
     let is_refused;
     let (fate, is_whole) = {
         let client = &mut stream.duplex();
         let flow = match is_bad {
             false => carry(context, client, exchange).await,
             true => {
-                tracking::count_request(context, exchange);
+                count_request(context, exchange);
                 let fault = PeerFault::Malformed(400);
                 Flow::Break(Exit::Request(fault, EndingPhase::Request))
             }
         };
-        is_refused = matches!(flow, Flow::Break(Exit::Denied(None, _)));
+        is_refused = matches!(
+            flow,
+            Flow::Break(Exit::Denied(None, _) | Exit::SessionDenied)
+        );
         if is_refused {
             // As in HAProxy's logs, it was not received.
             exchange.times.received = None;
