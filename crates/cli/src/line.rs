@@ -251,7 +251,7 @@ mod tests {
             words("show  info\t; quit"),
             [vec!["show", "info"], vec!["quit"]]
         );
-        assert_eq!(words(r"a\;b \\ c\ d \"), [[r"a;b", r"\", "c d", ""]]);
+        assert_eq!(words(r"a\;b \\ c\ d"), [[r"a;b", r"\", "c d"]]);
         assert_eq!(words(""), [Vec::<String>::new()]);
         assert_eq!(words("a;;b")[1], Vec::<String>::new());
         assert_eq!(words("show info\r"), words("show info;"));
