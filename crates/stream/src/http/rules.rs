@@ -57,27 +57,7 @@ pub(crate) async fn request(
     let samples_ask = look_at_request(client, exchange, needs);
     // Checked here: most proxies have no such rules, and should pay nothing for them.
     if !rules.tcp_content.is_empty() && !context.was_inspected(exchange) {
-        const AWAITED: Needs = Needs::INSPECTION_END
-            .and(Needs::REQUEST_BODY)
-            .and(Needs::REQUEST_BYTES);
-        let waits = rules.request_inspect_delay.is_some() && needs.intersects(AWAITED);
-        let verdict = if waits {
-            // Boxed: most rules wait for nothing, and should not reserve memory for its future.
-            Box::pin(inspect::request(context, client, exchange, (rules, needs))).await?
-        } else {
-            let (scope, rules) = (MessageScope::Request, &rules.tcp_content);
-            apply_waiting(context, exchange, scope, rules, client.peer, (None, needs)).await?
-        };
-        if matches!(verdict, Verdict::Close | Verdict::Respond(_)) {
-            // As in HAProxy's logs, what is refused before the other rules was not received.
-            exchange.times.received = None;
-        }
-        let phase = EndingPhase::Request;
-        match exit_of_verdict((exchange, common), client.peer, verdict, phase) {
-            // As in HAProxy, these rules refuse at the frontend, whose ever they are.
-            Flow::Break(Exit::Denied(None, _)) => return Flow::Break(Exit::SessionDenied),
-            judged => judged?,
-        }
+        content(context, client, exchange, (common, needs)).await?;
     }
     // As in HAProxy, a request that these rules refuse is none.
     count_request(context, exchange);
@@ -143,6 +123,38 @@ pub(crate) async fn request(
         EndingPhase::Request,
     )?;
     after_rules(exchange, statistics)
+}
+
+/// Runs `tcp-request content`, of which there are some. Also for a stream that brought no request: as in
+/// HAProxy these rules see whatever opens one, and may count or refuse it.
+pub(crate) async fn content(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    (common, needs): (&ProxyCommon, Needs),
+) -> Flow {
+    const AWAITED: Needs = Needs::INSPECTION_END
+        .and(Needs::REQUEST_BODY)
+        .and(Needs::REQUEST_BYTES);
+    let rules = &common.rules;
+    let waits = rules.request_inspect_delay.is_some() && needs.intersects(AWAITED);
+    let verdict = if waits {
+        // Boxed: most rules wait for nothing, and should not reserve memory for its future.
+        Box::pin(inspect::request(context, client, exchange, (rules, needs))).await?
+    } else {
+        let (scope, rules) = (MessageScope::Request, &rules.tcp_content);
+        apply_waiting(context, exchange, scope, rules, client.peer, (None, needs)).await?
+    };
+    if matches!(verdict, Verdict::Close | Verdict::Respond(_)) {
+        // As in HAProxy's logs, what is refused before the other rules was not received.
+        exchange.times.received = None;
+    }
+    let phase = EndingPhase::Request;
+    match exit_of_verdict((exchange, common), client.peer, verdict, phase) {
+        // As in HAProxy, these rules refuse at the frontend, whose ever they are.
+        Flow::Break(Exit::Denied(None, _)) => Flow::Break(Exit::SessionDenied),
+        judged => judged,
+    }
 }
 
 /// The next step of an exchange that the rules let pass.

@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 use ballast_engine::descriptors::ConnectionKind;
 use ballast_engine::{Frontend, GateState, H2ConnectionCount};
 use ballast_model::H2LoggedErrors;
-use ballast_mux::{ClientStream, ClientStreams, NextStream, OpenedStream, StreamSettings};
+use ballast_mux::{ClientStream, ClientStreams, Duplex, NextStream, OpenedStream, StreamSettings};
 use ballast_transport::Transport;
 use ballast_worker::{
     self as worker, Deadline, PoolItems, TaskPool, approximate_now, now, select, stopping,
 };
 
-use super::{ConnectionFate, carry, count_request, finish, receive};
+use super::{ConnectionFate, carry, count_request, finish, receive, rules};
 use crate::access_log;
 use crate::context::{Context, KeptTimers};
 use crate::ending::EndingPhase;
-use crate::exchange::CurrentExchange;
+use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::local::{RunningGeneration, WorkerLocal};
 use crate::session::Session;
@@ -301,6 +301,22 @@ async fn serve_stream(work: StreamWork, timers: &Cell<KeptTimers>) {
     timers.set(context.into_timers());
 }
 
+/// What becomes of a stream whose head is no request.
+async fn refuse(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+) -> Flow<ConnectionFate> {
+    let front = &context.frontend.model.common;
+    if !front.rules.tcp_content.is_empty() && context.upgraded_for.get().is_none() {
+        let needs = context.running.needs_of_frontend(context.frontend.index);
+        rules::content(context, client, exchange, (front, needs)).await?;
+    }
+    count_request(context, exchange);
+    let fault = PeerFault::Malformed(400);
+    Flow::Break(Exit::Request(fault, EndingPhase::Request))
+}
+
 /// The exchange of a stream.
 async fn exchange(context: &Context<'_>, stream: &mut ClientStream, current: &mut CurrentExchange) {
     let drops_trailers = context.frontend.model.options.drop_response_trailers;
@@ -323,11 +339,7 @@ async fn exchange(context: &Context<'_>, stream: &mut ClientStream, current: &mu
         let client = &mut stream.duplex();
         let flow = match is_bad {
             false => carry(context, client, exchange).await,
-            true => {
-                count_request(context, exchange);
-                let fault = PeerFault::Malformed(400);
-                Flow::Break(Exit::Request(fault, EndingPhase::Request))
-            }
+            true => refuse(context, client, exchange).await,
         };
         is_refused = matches!(
             flow,
