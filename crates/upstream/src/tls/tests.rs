@@ -96,7 +96,7 @@ fn sessions_are_resumed_by_name_and_connections_shared_by_name() {
             (Some("b.example"), false),
             (Some("a.example"), true),
             (Some("b.example"), true),
-            (None, None),
+            (None, false),
             (None, true),
         ] {
             let lease = ask(open(backend, name).await.unwrap()).await;
@@ -136,7 +136,7 @@ fn a_connection_of_another_configuration_is_not_used_again() {
         let lease = ask(open(backend, None).await.unwrap()).await;
         // Nothing was sent before there was a configuration. Each connection has a thread at the origin.
         let both = [origin.handshake(), origin.handshake()];
-        assert!(both.contains(&seen(None, None)), "{both:?}");
+        assert!(both.contains(&seen(None, false)), "{both:?}");
         assert!(both.contains(&seen(Some("a.example"), false)), "{both:?}");
         let wanted = requirements(backend, None);
         assert!(lease.fits(backend, server, &wanted));
