@@ -61,11 +61,6 @@ pub fn hexadecimal(bytes: &[u8], upper: bool) -> String {
         .collect()
 }
 
-pub(crate) fn without_zeros(bytes: &[u8]) -> &[u8] {
-    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-    &bytes[zeros.min(bytes.len().saturating_sub(1))..]
-}
-
 /// A time as OpenSSL prints it: `Nov  2 15:25:47 2026 GMT`.
 pub(crate) fn time_text(time: &ASN1Time) -> String {
     let time = time.to_datetime();
