@@ -9,6 +9,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 
 use ballast_config::Machine;
+use ballast_expr::{path_of_text, text_of_bytes};
 use ballast_reconcile::{MachineAnswers, STATE_FILE_BYTES_MAX, StateFile};
 use ballast_syntax::{Env, FILE_BYTES_MAX, FixedFacts};
 
@@ -38,7 +39,7 @@ mod question {
 /// # Errors
 /// The error of the system.
 pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
-    recorded_content(path, || std::fs::read(path))
+    recorded_content(path, || std::fs::read(path_of_text(path)))
 }
 
 /// The content of a configuration file. Only a regular file of at most [`FILE_BYTES_MAX`] is read, so
@@ -48,7 +49,7 @@ pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
 /// The error of the system, or what it is instead.
 pub(crate) fn regular_content(path: &str) -> Result<Vec<u8>, String> {
     recorded_content(path, || {
-        ballast_net::read_file(Path::new(path), FILE_BYTES_MAX)
+        ballast_net::read_file(&path_of_text(path), FILE_BYTES_MAX)
     })
 }
 
@@ -74,7 +75,7 @@ pub(crate) fn recorded_content(
 /// Whether it is a directory.
 pub(crate) fn is_directory(path: &str) -> bool {
     is_yes(&MachineAnswers::ask(question::IS_DIRECTORY, path, || {
-        vec![u8::from(Path::new(path).is_dir())]
+        vec![u8::from(path_of_text(path).is_dir())]
     }))
 }
 
@@ -125,7 +126,10 @@ impl LocalMachine {
         let mut environment = Env::new();
         for (name, value) in std::env::vars_os() {
             // Names of the environment are valid.
-            let _ = environment.set(&name.to_string_lossy(), &value.to_string_lossy());
+            let _ = environment.set(
+                &text_of_bytes(name.as_encoded_bytes()),
+                &text_of_bytes(value.as_encoded_bytes()),
+            );
         }
         let hostname = hostname();
         let (major, minor, _) = version::HAPROXY_VERSION;
@@ -189,14 +193,16 @@ impl Machine for LocalMachine {
         if !self.is_serving {
             return content(path);
         }
-        recorded_content(path, || ballast_net::read_file(Path::new(path), usize::MAX))
+        recorded_content(path, || {
+            ballast_net::read_file(&path_of_text(path), usize::MAX)
+        })
     }
 
     fn list(&self, directory: &str) -> Result<Option<Vec<String>>, String> {
         let answer = MachineAnswers::ask(question::DIRECTORY_FILES, directory, || {
-            directory_answer(Path::new(directory))
+            directory_answer(&path_of_text(directory))
         });
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes: &[u8]| text_of_bytes(bytes).into_owned();
         match answer.split_first() {
             Some((1, names)) => {
                 let names = names
@@ -211,7 +217,7 @@ impl Machine for LocalMachine {
 
     fn exists(&self, path: &str) -> bool {
         is_yes(&MachineAnswers::ask(question::EXISTS, path, || {
-            vec![u8::from(Path::new(path).exists())]
+            vec![u8::from(path_of_text(path).exists())]
         }))
     }
 

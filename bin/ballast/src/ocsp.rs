@@ -199,7 +199,7 @@ fn insert(
         let issuer = issuer_of(&current);
         let response = verify_response(&der, current.leaf(), issuer, now());
         let response = response.map_err(UpdateStatus::Refused)?;
-        until = response.next_update();
+        until = Some(response.next_update());
         let mut parts = current.parts();
         parts.ocsp = Some(Arc::clone(&der));
         let certificate = state.store.build_certificate(parts);

@@ -133,9 +133,16 @@ impl Conversation {
         }
     }
 
-    /// Entries of lists are what clients sent, which need not be text.
+    /// Entries of lists and tables are what clients sent, which need not be text; names are looked for as
+    /// they are. What makes something new from its words takes text only.
     fn takes_bytes(&self, words: &[String]) -> bool {
-        !self.shared.is_master() && matches!(words.get(1).map(String::as_str), Some("acl" | "map"))
+        let word = |at: usize| words.get(at).map(String::as_str);
+        let is_of_entries = matches!(word(1), Some("acl" | "map" | "table"));
+        let is_question = matches!(
+            word(0),
+            Some("clear" | "disable" | "enable" | "get" | "help" | "show" | "shutdown")
+        );
+        !self.shared.is_master() && (is_of_entries || is_question)
     }
 
     async fn line(&mut self, line: CommandLine) -> io::Result<()> {

@@ -90,7 +90,11 @@ pub(crate) fn load_with(
         declarations: Declarations::default(),
         stick_counters: STICK_COUNTERS,
     };
-    let config = lower(&document, &mut context);
+    let mut config = lower(&document, &mut context);
+    let environment = document.env.iter();
+    Arc::make_mut(&mut config.global).environment = environment
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
     let Context {
         diagnostics,
         mut unimplemented,

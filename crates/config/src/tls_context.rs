@@ -17,12 +17,12 @@ use ballast_tls::client_config::{ServerLineParts, ServerTrust};
 use ballast_tls::client_verifier::ClientVerifier;
 use ballast_tls::context::{BindContext, CompiledServer, ServerContext};
 use ballast_tls::files::CertificateFileReader;
-use ballast_tls::ocsp::OcspError;
+use ballast_tls::ocsp::{OcspError, OcspResponse};
 use ballast_tls::options::VerifyMode;
 use ballast_tls::rustls::server::{
     NoServerSessionStorage, ServerSessionMemoryCache, StoresServerSessions,
 };
-use ballast_tls::rustls::time_provider::DefaultTimeProvider;
+use ballast_tls::rustls::time_provider::{DefaultTimeProvider, TimeProvider as _};
 use ballast_tls::server_config::{BindParts, BindTlsSettings};
 use ballast_tls::shared_store::{FormerStore, KEYS_OF_PROCESS, SharedStore, StoreState};
 use ballast_tls::store::{CertificateStore, LoadError, LoadReason, StoredCertificate, TakeOver};
@@ -310,7 +310,7 @@ impl<'f> Compiler<'f> {
     }
 
     /// Reports what came with certificates and is not used: timestamps, and OCSP answers that are
-    /// no good. As in HAProxy only an unknown issuer is an error.
+    /// no good, or not in time. As in HAProxy only an unknown issuer is an error.
     fn check_stapling(&mut self, certificates: &[Arc<StoredCertificate>], origin: &Origin) {
         for stored in certificates {
             let certificate = stored.current();
@@ -323,6 +323,14 @@ impl<'f> Compiler<'f> {
                 self.report(Severity::Warning, origin, text);
             }
             let Some(error) = &certificate.ocsp_error else {
+                if let Some(why) = certificate
+                    .ocsp
+                    .as_ref()
+                    .and_then(|answer| out_of_time(answer))
+                {
+                    let text = format!("'{}' : OCSP answer not used: {why}", stored.name());
+                    self.report(Severity::Warning, origin, text);
+                }
                 continue;
             };
             let severity = match error {
@@ -725,6 +733,16 @@ fn directory_row(path: &str, certificates: &[Arc<StoredCertificate>]) -> Option<
         words: String::new(),
     };
     certificates.iter().any(is_inside).then(|| Arc::new(row()))
+}
+
+/// Why an OCSP answer is not stapled now.
+fn out_of_time(answer: &OcspResponse) -> Option<&'static str> {
+    let now = i64::try_from(DefaultTimeProvider.current_time()?.as_secs()).ok()?;
+    match answer.is_valid_at(now) {
+        true => None,
+        false if answer.this_update() > now => Some("OCSP single response: not yet valid"),
+        false => Some("OCSP single response: no longer valid"),
+    }
 }
 
 /// Where a line of a crt-list stands.

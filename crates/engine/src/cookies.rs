@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 
 use ballast_balance::{HashKey, dynamic_cookie};
+use ballast_expr::bytes_of_text;
 use ballast_model as model;
 
 use crate::{Backend, DynamicCookies, Server};
@@ -78,11 +79,11 @@ impl Backend {
         for (server_index, server) in self.servers.iter().enumerate() {
             let cookie = server.model.cookie.clone().or_else(|| {
                 let address = inet(server.state.current_address().address.as_ref()?)?;
-                Some(dynamic_cookie(key?.as_bytes(), address))
+                Some(dynamic_cookie(&bytes_of_text(key?), address))
             });
             if let Some(cookie) = &cookie {
                 by_cookie
-                    .entry(cookie.clone().into_bytes())
+                    .entry(bytes_of_text(cookie).into_owned())
                     .or_insert(server_index);
             }
             server.cookie.store(cookie.map(Arc::new));

@@ -117,6 +117,10 @@ impl ProcessFacts for NoTrafficFacts<'_> {
         i64::from(std::process::id())
     }
 
+    fn env(&self, name: &str) -> Option<Arc<[u8]>> {
+        self.process.environment_variable(name)
+    }
+
     fn is_stopping(&self) -> bool {
         self.process.stopping()
     }

@@ -1,10 +1,12 @@
 //! What belongs to the process and not to a proxy.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use ballast_expr::SearchLimit;
+use arc_swap::ArcSwap;
+use ballast_expr::{SearchLimit, bytes_of_text};
 use ballast_model::CloseSpread;
 
 use crate::counters::{PerWorker, ProcessCounters};
@@ -31,6 +33,8 @@ pub struct Process {
     pub rates: RateLimits,
     /// Variables of the scope `proc`.
     pub variables: ProcessVariables,
+    /// The variables of the environment, as the configuration in force leaves them.
+    environment: ArcSwap<HashMap<String, Arc<[u8]>>>,
     /// What `debug` converters were given.
     pub events: EventBuffer,
     configured_connection_max: AtomicU32,
@@ -109,6 +113,7 @@ impl Process {
             started_at: SystemTime::now(),
             rates: RateLimits::default(),
             variables: ProcessVariables::default(),
+            environment: ArcSwap::default(),
             events: EventBuffer::default(),
             configured_connection_max: AtomicU32::new(connection_count_max),
             connection_limit_override: OverrideCell::default(),
@@ -119,6 +124,20 @@ impl Process {
             invalid_messages: AtomicU64::new(0),
             sent: Mutex::default(),
         }
+    }
+
+    /// A variable of the environment (`env`).
+    #[must_use]
+    pub fn environment_variable(&self, name: &str) -> Option<Arc<[u8]>> {
+        self.environment.load().get(name).cloned()
+    }
+
+    /// Takes the environment of a configuration.
+    pub(crate) fn set_environment(&self, variables: &[(String, String)]) {
+        let value = |text: &String| Arc::from(&*bytes_of_text(text));
+        let variables = variables.iter();
+        let variables = variables.map(|(name, text)| (name.clone(), value(text)));
+        self.environment.store(Arc::new(variables.collect()));
     }
 
     /// Sends a line to a sink of events: to the buffer. Standard output and error are no sinks of

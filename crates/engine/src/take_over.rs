@@ -58,6 +58,9 @@ impl Generation {
         let limits = &self.config.global.tune.variables;
         registry.process().variables.limit(limits);
         SearchLimit::set_steps_max(self.config.global.tune.regex_steps_max);
+        registry
+            .process()
+            .set_environment(&self.config.global.environment);
         let former = previous.map(|previous| &previous.config.global.variables);
         registry.process().apply_variable_lines(
             &self.config.global.variables,

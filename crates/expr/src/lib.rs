@@ -61,7 +61,7 @@ pub use acl::{
     PatternSource, Polarity, Term, TermTarget, predefined,
 };
 pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
-pub use byte_text::{bytes_of_text, is_text, text_of_bytes};
+pub use byte_text::{bytes_of_text, is_text, path_of_text, text_of_bytes};
 pub use cast_help::missing_cast;
 pub use condition_index::{Candidates, ConditionIndex};
 pub use condition_result::ConditionResult;

@@ -36,8 +36,8 @@ impl Facts for World {
 }
 
 impl ProcessFacts for World {
-    fn env(&self, _: &str) -> Option<&[u8]> {
-        Some(&self.0)
+    fn env(&self, _: &str) -> Option<std::sync::Arc<[u8]>> {
+        Some(self.0.as_slice().into())
     }
 }
 

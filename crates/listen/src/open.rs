@@ -295,7 +295,7 @@ fn unknown(call: &'static str, name: &str) -> SystemCallError {
 fn address(address: &model::Address) -> Address {
     match address {
         model::Address::Inet(inet) => Address::Ip(*inet),
-        model::Address::Unix(path) => Address::Unix(path.into()),
+        model::Address::Unix(path) => Address::Unix(model::path_of_text(path)),
         model::Address::Abstract(name) => Address::Abstract {
             name: name.as_bytes().into(),
             padded: true,

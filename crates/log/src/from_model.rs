@@ -1,7 +1,6 @@
 //! Converts the model's `log` lines to log targets.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ballast_model as model;
@@ -84,7 +83,7 @@ fn endpoint(endpoint: &model::LogEndpoint) -> Result<Endpoint, LogTargetError> {
         model::LogEndpoint::Udp(other) => {
             Err(LogTargetError::UnsupportedAddress(other.to_string()))
         }
-        model::LogEndpoint::Unix(path) => Ok(Endpoint::Unix(PathBuf::from(path))),
+        model::LogEndpoint::Unix(path) => Ok(Endpoint::Unix(model::path_of_text(path))),
         model::LogEndpoint::Fd(number) => Ok(Endpoint::Fd(*number)),
         model::LogEndpoint::Ring(name) => Ok(Endpoint::Ring(name.clone())),
         model::LogEndpoint::Backend(name) => Err(LogTargetError::UnsupportedBackend(name.clone())),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::Duration;
 
+use ballast_model::bytes_of_text;
 use ballast_wire::syslog::{Format, Level, Origin};
 
 use crate::queue::LineQueue;
@@ -110,7 +111,8 @@ impl Logs {
                     .as_ref()
                     .and_then(|profile| profile.tag.as_ref());
                 let tag = of_profile.unwrap_or(&set.tag);
-                let origin = Origin::new(format, facility, hostname, tag, process_id);
+                let (hostname, tag) = (hostname.map(bytes_of_text), bytes_of_text(tag));
+                let origin = Origin::new(format, facility, hostname.as_deref(), &tag, process_id);
                 OpenTarget::new(
                     Arc::clone(spec),
                     Arc::clone(sink),

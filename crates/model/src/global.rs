@@ -83,7 +83,8 @@ pub struct Global {
     pub dumpable: bool,
     /// `h1-case-adjust`: from, to.
     pub case_adjust: Vec<(String, String)>,
-    /// The results of `setenv` and `presetenv` are already in the text; these are for `show env`.
+    /// The environment behind the last line: what `setenv` and its like made of the process's. It is in the
+    /// text already; this is for samples (`env`) and `show env`.
     pub environment: Vec<(String, String)>,
     /// `set-var`, `set-var-fmt`, in the order of the file.
     pub variables: Vec<ProcessVariable>,

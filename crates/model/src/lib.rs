@@ -72,6 +72,9 @@ pub use tls::{
 };
 pub use userlist::{ListedUser, Password, Userlist};
 
+/// How bytes outside UTF-8 are held in the texts of the model.
+pub use ballast_expr::{bytes_of_text, path_of_text};
+
 /// A whole configuration, ready to be compiled and run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {

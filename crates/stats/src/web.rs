@@ -67,14 +67,10 @@ pub fn page(host: Arc<dyn StatsHost>, request: &PageRequest<'_>) -> WebAnswer {
     if let Some(refresh) = request.page.refresh.filter(|_| !query.no_refresh) {
         fields.push(("refresh", refresh.as_secs().max(1).to_string()));
     }
-    let own = |name: &String| match name.as_str() {
-        "." => request.proxy.to_owned(),
-        other => other.to_owned(),
-    };
     let filter = Filter {
         up: query.up,
         no_maint: query.no_maint,
-        names: request.page.scope.iter().map(own).collect(),
+        names: shown_names(request),
         name_part: query.scope.clone(),
         ..Filter::default()
     };
@@ -115,6 +111,15 @@ pub fn page(host: Arc<dyn StatsHost>, request: &PageRequest<'_>) -> WebAnswer {
             }
         })),
     }
+}
+
+/// The names of the proxies that the page shows (`stats scope`); none: all.
+fn shown_names(request: &PageRequest<'_>) -> Vec<String> {
+    let own = |name: &String| match name.as_str() {
+        "." => request.proxy.to_owned(),
+        other => other.to_owned(),
+    };
+    request.page.scope.iter().map(own).collect()
 }
 
 /// Sends the browser back to the page, which then says what became of the form.
@@ -178,6 +183,12 @@ fn outcome(host: &dyn StatsHost, request: &PageRequest<'_>, form: &[u8]) -> &'st
             }
         }
     };
+    // What the page does not show cannot be changed by its forms.
+    let shown = shown_names(request);
+    let is_hidden = |name: &str| !shown.is_empty() && shown.iter().all(|known| known != name);
+    if backend.is_some_and(|backend| is_hidden(backend.name())) {
+        return "DENY";
+    }
     let action = match action.as_deref() {
         None => None,
         Some(word) => match ServerAction::ALL

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use ballast_expr::bytes_of_text;
 use ballast_message::{CookiePair, Fields, NoRoom, cookie_pairs};
 use ballast_model::{CookieMode, CookiePersistence};
 
@@ -378,7 +379,7 @@ fn rewritten(mode: CookieMode, server: &[u8], value: &[u8]) -> Vec<u8> {
 /// cookie.
 fn set_cookie(cookie: &CookiePersistence, edit: &CookieEdit<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
-    out.extend_from_slice(cookie.name.as_bytes());
+    out.extend_from_slice(&bytes_of_text(&cookie.name));
     out.push(b'=');
     match edit.server {
         Some(server) => out.extend_from_slice(server),
@@ -396,7 +397,7 @@ fn set_cookie(cookie: &CookiePersistence, edit: &CookieEdit<'_>) -> Vec<u8> {
     out.extend_from_slice(b"; path=/");
     for domain in &cookie.domains {
         out.extend_from_slice(b"; domain=");
-        out.extend_from_slice(domain.as_bytes());
+        out.extend_from_slice(&bytes_of_text(domain));
     }
     if cookie.httponly {
         out.extend_from_slice(b"; HttpOnly");
@@ -406,7 +407,7 @@ fn set_cookie(cookie: &CookiePersistence, edit: &CookieEdit<'_>) -> Vec<u8> {
     }
     for attribute in &cookie.attributes {
         out.extend_from_slice(b"; ");
-        out.extend_from_slice(attribute.as_bytes());
+        out.extend_from_slice(&bytes_of_text(attribute));
     }
     out
 }
@@ -437,7 +438,7 @@ fn decode_date(digits: &[u8]) -> Option<u64> {
 }
 
 fn is_ours(pair: &CookiePair<'_>, cookie: &CookiePersistence) -> bool {
-    pair.is_named && pair.name == cookie.name.as_bytes()
+    pair.is_named && pair.name == &*bytes_of_text(&cookie.name)
 }
 
 #[cfg(test)]

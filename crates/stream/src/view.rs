@@ -4,6 +4,7 @@ mod numbers;
 
 use std::cell::{OnceCell, Ref};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ballast_engine::{Userlists, VariablesNow};
@@ -630,6 +631,10 @@ impl ProcessFacts for WorkerLocal {
 
     fn utc_offset_secs(&self, secs: i64) -> i32 {
         self.utc_offset_seconds(secs)
+    }
+
+    fn env(&self, name: &str) -> Option<Arc<[u8]>> {
+        self.process.environment_variable(name)
     }
 
     fn pid(&self) -> i64 {

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::byte_text::bytes_of_text;
 use crate::source::offset;
 use crate::word::WordBuilder;
 use crate::{
@@ -311,7 +312,7 @@ impl Lexer<'_> {
             ".LINE" => self.around.line.to_string().into(),
             ".SECTION" => self.around.section.into(),
             _ => match (self.around.env.value(name), default) {
-                (Some(value), _) => value.into(),
+                (Some(value), _) => bytes_of_text(value).into_owned(),
                 (None, Some(default)) => self.source[default].into(),
                 (None, None) => {
                     let message = format!("variable '{name}' is not set");

@@ -11,6 +11,7 @@
 //!
 //! Source: HAProxy configuration manual, section 2, and HAProxy's observed behaviour.
 
+pub mod byte_text;
 mod condition;
 mod conditional;
 mod diagnostic;

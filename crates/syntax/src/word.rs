@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::Span;
+use crate::byte_text::text_of_bytes;
 use crate::source::offset;
 
 /// One word of a line.
@@ -42,8 +43,8 @@ impl Word {
         }
     }
 
-    /// The meaning of the word: quotes and escapes removed, variables expanded. Invalid UTF-8 is
-    /// shown as U+FFFD; see [`Word::bytes`].
+    /// The meaning of the word: quotes and escapes removed, variables expanded. Bytes that are not
+    /// UTF-8 are in it as [`text_of_bytes`] says.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -208,7 +209,7 @@ impl WordBuilder {
         let (text, bytes) = match String::from_utf8(self.bytes) {
             Ok(text) => (text, None),
             Err(error) => {
-                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                let text = text_of_bytes(error.as_bytes()).into_owned();
                 (text, Some(error.into_bytes().into_boxed_slice()))
             }
         };

@@ -9,15 +9,23 @@ use rustls::crypto::aws_lc_rs::sign::{any_ecdsa_type, any_eddsa_type, any_suppor
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::SigningKey;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_parser::public_key::PublicKey;
 
+use crate::details::algorithm_name;
 use crate::files::ContentDigest;
 use crate::names::KeyAlgorithm;
 use crate::ocsp::{OcspError, OcspResponse};
+use crate::openssl_form::what_openssl_refuses;
 use crate::pem::{PemError, PemSection, read_pem};
+use crate::pkcs8::{is_private_key_info, readable_private_key};
 
 const OID_EC_PUBLIC_KEY: &str = "1.2.840.10045.2.1";
 const OID_RSA: &str = "1.2.840.113549.1.1.1";
+/// The name that X.500 gave to RSA (X.509, 1988).
+const OID_X500_RSA: &str = "2.5.8.1.1";
 const OID_ED25519: &str = "1.3.101.112";
+/// What keys are served, for messages.
+const SERVED_KEYS: &str = "RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, Ed25519 are";
 /// UTF-16 and UTF-32 strings are no host names.
 const WIDE_STRING_TAGS: [u32; 2] = [28, 30];
 
@@ -57,6 +65,11 @@ pub enum CertificateError {
     KeyMismatch,
     /// The file that should have the issuer's certificate has another one.
     NotIssuer,
+    /// The key is of a size or on a curve that is not served.
+    UnservedKey {
+        /// `RSA of 1024 bits`.
+        described: String,
+    },
     /// The certificate's key is of an algorithm that is not served (DSA, Ed448 ...).
     UnknownAlgorithm {
         /// Its object identifier.
@@ -90,10 +103,15 @@ impl fmt::Display for CertificateError {
             Self::KeyMismatch => {
                 f.write_str("the private key does not belong to the certificate (inconsistencies)")
             }
+            Self::UnservedKey { described } => write!(
+                f,
+                "the certificate's key is {described}, which is not supported ({SERVED_KEYS}): \
+                 renew it with such a key"
+            ),
             Self::UnknownAlgorithm { oid } => write!(
                 f,
                 "the certificate's key has the algorithm {oid}, which is not supported \
-                 (RSA, ECDSA on P-256, P-384 or P-521, Ed25519 are)"
+                 ({SERVED_KEYS})"
             ),
         }
     }
@@ -144,12 +162,31 @@ impl PrivateKey {
 
     /// True when `leaf` has the public half of this key.
     fn belongs_to(&self, leaf: &X509Certificate<'_>) -> bool {
+        let bits = &*leaf.public_key().subject_public_key.data;
         self.signing.public_key().is_some_and(|spki| {
             // The bits of the key end the structure, whatever its parameters.
-            spki.as_ref()
-                .ends_with(&leaf.public_key().subject_public_key.data)
+            spki.as_ref().ends_with(bits) || is_same_point(spki.as_ref(), bits)
         })
     }
+}
+
+/// Whether a point of a curve, in one of the forms that nobody uses, is the one that ends `spki`: both
+/// coordinates behind 4 there; here the first one behind 2 or 3, or both behind 6 or 7 (SEC 1, 2.3.3).
+fn is_same_point(spki: &[u8], point: &[u8]) -> bool {
+    let Some((form @ (2 | 3 | 6 | 7), coordinates)) = point.split_first() else {
+        return false;
+    };
+    let length = match form {
+        2 | 3 => coordinates.len(),
+        _ => coordinates.len() / 2,
+    };
+    let Some(start) = spki.len().checked_sub(2 * length + 1) else {
+        return false;
+    };
+    let (first, second) = spki[start + 1..].split_at(length);
+    let expected = [first, if *form < 6 { &[] } else { second }].concat();
+    let parity = second.last().map(|last| last & 1);
+    length > 0 && spki[start] == 4 && parity == Some(form & 1) && coordinates == expected
 }
 
 /// Keys are never shown.
@@ -218,7 +255,7 @@ impl CertificateParts {
                 "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE" => {
                     parts.certificates.push(certificate_of(section)?);
                 }
-                label if label.ends_with("PRIVATE KEY") && parts.key.is_none() => {
+                label if KEY_LABELS.contains(&label) && parts.key.is_none() => {
                     parts.key = Some(KeySource::Der(key_of(section)?));
                 }
                 _ => {}
@@ -240,6 +277,11 @@ fn certificate_of(section: PemSection<'_>) -> Result<CertificateDer<'static>, Ce
         reason,
     };
     match X509Certificate::from_der(&section.der) {
+        Ok((_, certificate))
+            if let Some(reason) = what_openssl_refuses(&section.der, &certificate) =>
+        {
+            Err(broken(reason.to_owned()))
+        }
         // OpenSSL's form TRUSTED CERTIFICATE has more behind the certificate.
         Ok((rest, _)) if rest.is_empty() || section.label.starts_with("TRUSTED") => {
             let length = section.der.len() - rest.len();
@@ -250,12 +292,26 @@ fn certificate_of(section: PemSection<'_>) -> Result<CertificateDer<'static>, Ce
     }
 }
 
-/// The key of a section whose label ends with `PRIVATE KEY`.
+/// What sections of keys are called; `OPENSSH PRIVATE KEY`, for one, is no key for TLS.
+const KEY_LABELS: [&str; 5] = [
+    "PRIVATE KEY",
+    "ENCRYPTED PRIVATE KEY",
+    "RSA PRIVATE KEY",
+    "EC PRIVATE KEY",
+    "DSA PRIVATE KEY",
+];
+
+/// The key of a section of these.
 fn key_of(section: PemSection<'_>) -> Result<PrivateKeyDer<'static>, CertificateError> {
     if section.is_encrypted || section.label.starts_with("ENCRYPTED") {
         return Err(CertificateError::EncryptedKey { line: section.line });
     }
     match section.label {
+        "PRIVATE KEY" | "RSA PRIVATE KEY" | "EC PRIVATE KEY"
+            if is_private_key_info(&section.der) =>
+        {
+            Ok(readable_private_key(section.der))
+        }
         "PRIVATE KEY" => Ok(PrivateKeyDer::Pkcs8(section.der.into())),
         "RSA PRIVATE KEY" => Ok(PrivateKeyDer::Pkcs1(section.der.into())),
         "EC PRIVATE KEY" => Ok(PrivateKeyDer::Sec1(section.der.into())),
@@ -306,7 +362,10 @@ impl Certificate {
         let algorithm = key_algorithm(&parsed)?;
         let key = match key {
             KeySource::Ready(key) => key,
-            KeySource::Der(der) => Arc::new(signing_key(der, algorithm)?),
+            KeySource::Der(der) => match signing_key(der, algorithm) {
+                Ok(key) => Arc::new(key),
+                Err(error) => return Err(unserved_key(&parsed).unwrap_or(error)),
+            },
         };
         if !key.belongs_to(&parsed) {
             return Err(CertificateError::KeyMismatch);
@@ -476,11 +535,38 @@ fn key_algorithm(certificate: &X509Certificate<'_>) -> Result<KeyAlgorithm, Cert
     let oid = certificate.public_key().algorithm.algorithm.to_id_string();
     match oid.as_str() {
         OID_EC_PUBLIC_KEY => Ok(KeyAlgorithm::Ecdsa),
-        OID_RSA => Ok(KeyAlgorithm::Rsa),
+        OID_RSA | OID_X500_RSA => Ok(KeyAlgorithm::Rsa),
         OID_ED25519 => Ok(KeyAlgorithm::Other),
         _ => Err(CertificateError::UnknownAlgorithm { oid }),
     }
 }
+
+/// Why the key of a certificate cannot be read, where its size or curve says that.
+fn unserved_key(certificate: &X509Certificate<'_>) -> Option<CertificateError> {
+    let key = certificate.public_key();
+    let described = match key.parsed().ok()? {
+        // Whole groups of eight bytes are what the library takes.
+        PublicKey::RSA(rsa)
+            if (2048..=8192).contains(&rsa.key_size()) && rsa.key_size() % 64 == 0 =>
+        {
+            return None;
+        }
+        PublicKey::RSA(rsa) => format!("RSA of {} bits", rsa.key_size()),
+        PublicKey::EC(_) => {
+            let curve = key.algorithm.parameters.as_ref()?.as_oid().ok()?;
+            let is_served = SERVED_CURVES.contains(&&*curve.to_id_string());
+            if is_served {
+                return None;
+            }
+            format!("EC on {}", algorithm_name(&curve))
+        }
+        _ => return None,
+    };
+    Some(CertificateError::UnservedKey { described })
+}
+
+/// P-256, P-384 and P-521.
+const SERVED_CURVES: [&str; 3] = ["1.2.840.10045.3.1.7", "1.3.132.0.34", "1.3.132.0.35"];
 
 /// Parses a key that should be of `algorithm`; another one's is parsed too, for the reason.
 fn signing_key(

@@ -92,14 +92,13 @@ const ECDSA: SuiteSet = 0b01_0101;
 const RSA: SuiteSet = 0b10_1010;
 
 /// Words of openssl-ciphers(1) that mean some of these suites.
-const SUITE_WORDS: [(&str, SuiteSet); 17] = [
+const SUITE_WORDS: [(&str, SuiteSet); 16] = [
     ("ALL", ALL),
     ("AES", AES_256 | AES_128),
     ("AES128", AES_128),
     ("AES256", AES_256),
     ("AESGCM", AES_256 | AES_128),
     ("CHACHA20", CHACHA20),
-    ("DEFAULT", ALL),
     ("ECDH", ALL),
     ("ECDHE", ALL),
     ("ECDSA", ECDSA),
@@ -159,6 +158,21 @@ fn suites_of(word: &str) -> SuiteSet {
     })
 }
 
+/// The rules of a list of ciphers. `@` and `!` begin one wherever they stand.
+fn cipher_rules(list: &str) -> Vec<&str> {
+    let mut rules = Vec::new();
+    for word in list.split([':', ',', ';', ' ']) {
+        let mut start = 0;
+        for (at, _) in word.match_indices(['@', '!']).filter(|(at, _)| *at > 0) {
+            rules.push(&word[start..at]);
+            start = at;
+        }
+        rules.push(&word[start..]);
+    }
+    rules.retain(|rule| !rule.is_empty());
+    rules
+}
+
 /// Translates `ciphers`: the suites of TLS 1.2.
 ///
 /// # Errors
@@ -166,14 +180,13 @@ fn suites_of(word: &str) -> SuiteSet {
 /// [`CipherError::Empty`].
 pub fn translate_ciphers(list: &str) -> Result<Translation<SupportedCipherSuite>, CipherError> {
     // The order in which suites are looked at, and which of them are chosen: OpenSSL's rules.
+    // `DEFAULT` means something at the beginning only, and a rule may follow it without a separator.
+    let rules = list.strip_prefix("DEFAULT");
     let mut order: Vec<(usize, bool)> = (0..TLS12_SUITES.len())
-        .map(|index| (index, false))
+        .map(|index| (index, rules.is_some()))
         .collect();
     let mut missing = Vec::new();
-    for word in list
-        .split([':', ',', ';', ' '])
-        .filter(|word| !word.is_empty())
-    {
+    for word in cipher_rules(rules.unwrap_or(list)) {
         let (sign, name) = match word.as_bytes()[0] {
             sign @ (b'+' | b'-' | b'!') => (sign, &word[1..]),
             b'@' => {

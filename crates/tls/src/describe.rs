@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use x509_parser::prelude::{CertificateRevocationList, FromDer, GeneralName, X509Certificate};
 use x509_parser::time::ASN1Time;
 
-use crate::details::{DistinguishedName, algorithm_name, key_text};
+use crate::details::{DistinguishedName, algorithm_name, key_text, unsigned_bytes};
 
 /// A certificate as text.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -35,7 +35,7 @@ impl CertificateDescription {
         let (_, parsed) = X509Certificate::from_der(der).ok()?;
         let sha1 = digest(&SHA1_FOR_LEGACY_USE_ONLY, der);
         Some(Self {
-            serial: hexadecimal(without_zeros(parsed.raw_serial()), true),
+            serial: hexadecimal(&unsigned_bytes(parsed.raw_serial()), true),
             not_before: time_text(&parsed.validity().not_before),
             not_after: time_text(&parsed.validity().not_after),
             alternative_names: alternative_names(&parsed),
@@ -59,11 +59,6 @@ pub fn hexadecimal(bytes: &[u8], upper: bool) -> String {
         .iter()
         .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
         .collect()
-}
-
-pub(crate) fn without_zeros(bytes: &[u8]) -> &[u8] {
-    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-    &bytes[zeros.min(bytes.len().saturating_sub(1))..]
 }
 
 /// A time as OpenSSL prints it: `Nov  2 15:25:47 2026 GMT`.
@@ -140,7 +135,7 @@ pub fn describe_revocation_list(der: &[u8]) -> String {
         None => "No Revoked Certificates.\n",
     });
     for certificate in revoked {
-        let serial = hexadecimal(without_zeros(certificate.raw_serial()), true);
+        let serial = hexadecimal(&unsigned_bytes(certificate.raw_serial()), true);
         let date = time_text(&certificate.revocation_date);
         text.push_str(&format!(
             "    Serial Number: {serial}\n        Revocation Date: {date}\n"
@@ -149,7 +144,15 @@ pub fn describe_revocation_list(der: &[u8]) -> String {
     text
 }
 
-/// A name in one line. Values are shown as they are, as HAProxy does.
+/// A name in one line, for the Runtime API. Values are shown as they are, as HAProxy does: a byte that is
+/// not UTF-8 is the character that the connection writes as that byte (`text_of_bytes` of the room `expr`).
 pub(crate) fn one_line(name: &DistinguishedName) -> String {
-    String::from_utf8_lossy(name.whole().unwrap_or_default()).into_owned()
+    let bytes = name.whole().unwrap_or_default();
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        let stand_in = |byte: &u8| char::from_u32(0x0010_ff00 | u32::from(*byte));
+        text.extend(chunk.invalid().iter().filter_map(stand_in));
+    }
+    text
 }

@@ -175,7 +175,7 @@ fn is_free_of_hidden_tail(value: &[u8]) -> bool {
 }
 
 /// The bytes of an ASN.1 integer without its sign.
-fn unsigned_bytes(content: &[u8]) -> Box<[u8]> {
+pub(crate) fn unsigned_bytes(content: &[u8]) -> Box<[u8]> {
     let mut bytes = content.to_vec();
     if bytes.first().is_some_and(|first| *first >= 0x80) {
         // Two's complement: the digits turned round, and one more.

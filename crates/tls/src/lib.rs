@@ -33,6 +33,7 @@ pub mod ocsp_details;
 pub mod ocsp_request;
 pub mod ocsp_schedule;
 pub mod openssl_error;
+mod openssl_form;
 pub mod options;
 pub mod pem;
 mod pkcs8;

@@ -16,6 +16,10 @@ const OID: u8 = 0x06;
 const GENERALIZED_TIME: u8 = 0x18;
 /// Context tags: `[0]` with content of its own, and `[0]` for a status without any.
 const CONTEXT_0: u8 = 0xa0;
+const BIT_STRING: u8 = 0x03;
+/// Who signed a response: by name, or by the digest of a key.
+const BY_NAME: u8 = 0xa1;
+const BY_KEY: u8 = 0xa2;
 const GOOD: u8 = 0x80;
 const REVOKED: u8 = 0xa1;
 /// id-pkix-ocsp-basic.
@@ -51,6 +55,8 @@ pub enum OcspError {
     NotSingle,
     /// The responder does not know the certificate.
     Unknown,
+    /// It does not say when there is a newer one: it would hold for ever.
+    NoNextUpdate,
     /// It is for another certificate.
     OtherCertificate,
     /// The issuer is neither in the file of the certificate nor in its `.issuer`.
@@ -66,6 +72,7 @@ impl fmt::Display for OcspError {
             }
             Self::NotSingle => f.write_str("the OCSP response has not exactly one answer"),
             Self::Unknown => f.write_str("OCSP single response: certificate status is unknown"),
+            Self::NoNextUpdate => f.write_str("OCSP single response: missing nextupdate"),
             Self::OtherCertificate => f.write_str(
                 "OCSP single response: Certificate ID does not match certificate and issuer",
             ),
@@ -84,7 +91,7 @@ pub struct OcspResponse {
     certificate_id: Box<[u8]>,
     is_revoked: bool,
     this_update: i64,
-    next_update: Option<i64>,
+    next_update: i64,
 }
 
 impl OcspResponse {
@@ -98,14 +105,16 @@ impl OcspResponse {
         leaf: &CertificateDer<'_>,
         issuer: Option<&CertificateDer<'_>>,
     ) -> Result<Self, OcspError> {
-        let response = sequence(der)
-            .filter(|found| found.rest.is_empty())
-            .ok_or(OcspError::Broken)?;
+        // What stands behind the response is left off, as OpenSSL leaves it.
+        let response = sequence(der).ok_or(OcspError::Broken)?;
         let status = element_with_tag(response.content, ENUMERATED).ok_or(OcspError::Broken)?;
         match status.content {
             [0] => {}
             [status] => return Err(OcspError::Unsuccessful { status: *status }),
             _ => return Err(OcspError::Broken),
+        }
+        if !is_wellformed(status.rest).unwrap_or(false) {
+            return Err(OcspError::Broken);
         }
         let answers = answers(status.rest).ok_or(OcspError::Broken)?;
         let answer = sequence(answers).ok_or(OcspError::NotSingle)?;
@@ -117,20 +126,23 @@ impl OcspResponse {
         if !matches!(state.tag, GOOD | REVOKED) {
             return Err(OcspError::Unknown);
         }
+        if state.tag == GOOD && !state.content.is_empty() {
+            return Err(OcspError::Broken);
+        }
         let this_update = generalized_time(state.rest).ok_or(OcspError::Broken)?;
         let after = element(state.rest).map_or(&[][..], |time| time.rest);
-        let next_update = element_with_tag(after, CONTEXT_0)
-            .map(|next| generalized_time(next.content).ok_or(OcspError::Broken));
+        let next = element_with_tag(after, CONTEXT_0).ok_or(OcspError::NoNextUpdate)?;
+        let next_update = generalized_time(next.content).ok_or(OcspError::Broken)?;
         let issuer = issuer.ok_or(OcspError::NoIssuer)?;
         if !is_id_of(id, leaf, issuer).unwrap_or(false) {
             return Err(OcspError::OtherCertificate);
         }
         Ok(Self {
-            der: der.into(),
+            der: response.whole.into(),
             certificate_id: id.whole.into(),
             is_revoked: state.tag == REVOKED,
             this_update,
-            next_update: next_update.transpose()?,
+            next_update,
         })
     }
 
@@ -160,14 +172,14 @@ impl OcspResponse {
 
     /// When there is a newer one, in seconds since 1970.
     #[must_use]
-    pub fn next_update(&self) -> Option<i64> {
+    pub fn next_update(&self) -> i64 {
         self.next_update
     }
 
     /// True when it is in force at `now`, in seconds since 1970.
     #[must_use]
     pub fn is_valid_at(&self, now: i64) -> bool {
-        self.this_update <= now && self.next_update.is_none_or(|next| now <= next)
+        (self.this_update..=self.next_update).contains(&now)
     }
 }
 
@@ -182,6 +194,33 @@ fn basic_part(rest: &[u8]) -> Option<Element<'_>> {
     let bytes = sequence(element_with_tag(rest, CONTEXT_0)?.content)?;
     let kind = element_with_tag(bytes.content, OID).filter(|kind| kind.content == BASIC)?;
     sequence(element_with_tag(kind.rest, OCTET_STRING)?.content)
+}
+
+/// Whether clients can read what stands around the answers: who signed, the signature and the certificates
+/// that come with it.
+fn is_wellformed(rest: &[u8]) -> Option<bool> {
+    let data = sequence(basic_part(rest)?.content)?;
+    let mut responder = element(data.content)?;
+    if responder.tag == CONTEXT_0 {
+        responder = element(responder.rest)?;
+    }
+    let signature = sequence(data.rest)?;
+    let signature = element_with_tag(signature.rest, BIT_STRING)?;
+    let are_certificates = match element_with_tag(signature.rest, CONTEXT_0) {
+        None => true,
+        Some(certificates) => {
+            let mut rest = sequence(certificates.content)?.content;
+            while !rest.is_empty() {
+                (rest, _) = X509Certificate::from_der(rest).ok()?;
+            }
+            true
+        }
+    };
+    Some(
+        are_certificates
+            && matches!(responder.tag, BY_NAME | BY_KEY)
+            && !signature.content.is_empty(),
+    )
 }
 
 /// The answers of a response, behind its status.
@@ -213,7 +252,8 @@ fn is_id_of(
     let (_, issuer) = X509Certificate::from_der(issuer).ok()?;
     let is = |given: Element<'_>, value: &[u8]| digest(hash, value).as_ref() == given.content;
     Some(
-        serial.content == leaf.raw_serial()
+        serial.rest.is_empty()
+            && serial.content == leaf.raw_serial()
             && is(name, issuer.subject().as_raw())
             && is(key, &issuer.public_key().subject_public_key.data),
     )

@@ -4,12 +4,33 @@
 
 use x509_parser::prelude::{FromDer, X509Name};
 
-use crate::describe::{asn1_time, hexadecimal, seconds_text, without_zeros};
-use crate::details::DistinguishedName;
+use crate::describe::{asn1_time, hexadecimal, seconds_text};
+use crate::details::{DistinguishedName, unsigned_bytes};
 use crate::pkcs8::next;
 
-/// How long a response must be valid for, so that it is taken: seconds.
+/// How long a response must be valid for, so that it is taken, and how far clocks may differ: seconds.
 const VALID_SECONDS_MIN: i64 = 300;
+/// OpenSSL's names of the reasons of a revocation; 7 is not used (RFC 5280, 5.3.1).
+const REASONS: [&str; 11] = [
+    "unspecified",
+    "keyCompromise",
+    "cACompromise",
+    "affiliationChanged",
+    "superseded",
+    "cessationOfOperation",
+    "certificateHold",
+    "(UNKNOWN)",
+    "removeFromCRL",
+    "privilegeWithdrawn",
+    "aACompromise",
+];
+/// Digests by which a certificate is named, by OpenSSL's names.
+const DIGESTS: [(&[u8], &str); 4] = [
+    (&[0x2b, 0x0e, 0x03, 0x02, 0x1a], "sha1"),
+    (&[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1], "sha256"),
+    (&[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 2], "sha384"),
+    (&[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 3], "sha512"),
+];
 
 const SEQUENCE: u8 = 0x30;
 const ENUMERATED: u8 = 0x0a;
@@ -27,8 +48,8 @@ const UNKNOWN: u8 = 0x82;
 pub enum CertificateStatus {
     /// `good`.
     Good,
-    /// `revoked`, at this time in seconds since 1970.
-    Revoked(i64),
+    /// `revoked`, at this time in seconds since 1970, for a reason by its number.
+    Revoked(i64, Option<u8>),
     /// `unknown`.
     Unknown,
 }
@@ -78,10 +99,14 @@ impl OcspDetails {
         let Some(next_update) = self.next_update else {
             return Err("OCSP single response: missing nextupdate.".to_owned());
         };
-        if next_update < now {
+        let earliest = now.saturating_add(VALID_SECONDS_MIN);
+        if next_update < now.saturating_sub(VALID_SECONDS_MIN)
+            || self.this_update > earliest
+            || next_update < self.this_update
+        {
             return Err("OCSP single response: no longer valid..".to_owned());
         }
-        if next_update < now.saturating_add(VALID_SECONDS_MIN) {
+        if next_update < earliest {
             return Err(format!(
                 "OCSP single response: no longer valid. Must be valid during at least \
                  {VALID_SECONDS_MIN}s.."
@@ -96,9 +121,10 @@ impl OcspDetails {
         let mut text = format!(
             "OCSP Response Data:\n    OCSP Response Status: successful (0x0)\n    \
              Response Type: Basic OCSP Response\n    Version: 1 (0x0)\n    Responder Id: {}\n    \
-             Produced At: {}\n    Responses:\n    Certificate ID:\n      Hash Algorithm: sha1\n",
+             Produced At: {}\n    Responses:\n    Certificate ID:\n      Hash Algorithm: {}\n",
             self.responder,
-            seconds_text(self.produced_at)
+            seconds_text(self.produced_at),
+            digest_name(&self.certificate_id).unwrap_or("sha1")
         );
         for line in certificate_id_lines(&self.certificate_id) {
             text.push_str(&format!("      {line}\n"));
@@ -106,11 +132,15 @@ impl OcspDetails {
         text.push_str(&match self.status {
             CertificateStatus::Good => "    Cert Status: good\n".to_owned(),
             CertificateStatus::Unknown => "    Cert Status: unknown\n".to_owned(),
-            CertificateStatus::Revoked(at) => format!(
+            CertificateStatus::Revoked(at, _) => format!(
                 "    Cert Status: revoked\n    Revocation Time: {}\n",
                 seconds_text(at)
             ),
         });
+        if let CertificateStatus::Revoked(_, Some(reason)) = self.status {
+            let name = REASONS.get(usize::from(reason)).unwrap_or(&"(UNKNOWN)");
+            text.push_str(&format!("    Revocation Reason: {name} (0x{reason:x})\n"));
+        }
         text.push_str(&format!(
             "    This Update: {}\n",
             seconds_text(self.this_update)
@@ -135,12 +165,21 @@ pub fn certificate_id_lines(id: &[u8]) -> Vec<String> {
             format!("Issuer Name Hash: {}", hexadecimal(name, true)),
             format!("Issuer Key Hash: {}", hexadecimal(key, true)),
             format!(
-                "Serial Number: {}",
-                hexadecimal(without_zeros(serial), true)
+                "Serial Number: {}{}",
+                if serial.first()? & 0x80 == 0 { "" } else { "-" },
+                hexadecimal(&unsigned_bytes(serial), true)
             ),
         ])
     };
     told().unwrap_or_default()
+}
+
+/// The name of the digest in a `CertID`.
+fn digest_name(id: &[u8]) -> Option<&'static str> {
+    let algorithm = inside(inside(id, SEQUENCE)?, SEQUENCE)?;
+    let (_, oid, _) = next(algorithm)?;
+    let found = DIGESTS.iter().find(|(known, _)| *known == oid);
+    found.map(|(_, name)| *name)
 }
 
 /// `[0] EXPLICIT ResponseBytes` with a `BasicOCSPResponse`.
@@ -173,7 +212,14 @@ fn basic(der: &[u8]) -> Option<OcspDetails> {
     let (status, value, after) = next(after)?;
     let status = match status {
         GOOD => CertificateStatus::Good,
-        CONTEXT_1 => CertificateStatus::Revoked(asn1_time(inside(value, TIME)?)?),
+        CONTEXT_1 => {
+            let (TIME, at, reason) = next(value)? else {
+                return None;
+            };
+            let reason = inside(reason, CONTEXT_0).and_then(|reason| inside(reason, ENUMERATED));
+            let reason = reason.and_then(|number| number.first().copied());
+            CertificateStatus::Revoked(asn1_time(at)?, reason)
+        }
         UNKNOWN => CertificateStatus::Unknown,
         _ => return None,
     };

@@ -106,13 +106,13 @@ pub fn read_pem(content: &[u8]) -> Result<Vec<PemSection<'_>>, PemError> {
             if label_of(text, BEGIN).is_some() {
                 return Err(unfinished());
             }
-            let text = text.trim_ascii();
+            let text = without_end(text).trim_ascii_start();
             // A header: no character of base64 is a colon.
             if text.contains(&b':') {
                 is_encrypted |= text.ends_with(b"ENCRYPTED");
                 continue;
             }
-            base64.extend_from_slice(text);
+            base64.extend(text.iter().filter(|byte| !matches!(byte, b' ' | b'\t')));
         }
         let der = if is_encrypted {
             Vec::new()
@@ -171,9 +171,15 @@ pub fn write_pem(label: &str, der: &[u8]) -> String {
     text
 }
 
+/// A line without the spaces and control characters at its end, which OpenSSL reads over.
+fn without_end(line: &[u8]) -> &[u8] {
+    let length = line.iter().rposition(|byte| *byte > b' ');
+    &line[..length.map_or(0, |last| last + 1)]
+}
+
 /// The label of a BEGIN or END line.
 fn label_of<'t>(line: &'t [u8], start: &str) -> Option<&'t str> {
-    let line = std::str::from_utf8(line).ok()?.trim_end();
+    let line = std::str::from_utf8(without_end(line)).ok()?;
     line.strip_prefix(start)?.strip_suffix(DASHES)
 }
 
@@ -192,6 +198,13 @@ mod tests {
             .collect();
         assert_eq!(told, [("A", 2, &[1, 2, 3, 4][..]), ("B C", 7, &[0])]);
         assert!(read_pem(b"nothing\n").expect("no section").is_empty());
+    }
+
+    #[test]
+    fn spaces_and_control_characters_do_not_count() {
+        let text = b"-----BEGIN A-----\x0b\r\n A Q\tID\x0c \nBA==\0\n-----END A----- \t\n";
+        let sections = read_pem(text).expect("whole");
+        assert_eq!(sections[0].der, [1, 2, 3, 4]);
     }
 
     #[test]

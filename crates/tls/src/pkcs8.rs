@@ -43,6 +43,52 @@ pub(crate) fn private_key_pem(key: &PrivateKeyDer<'_>, leaf: &[u8]) -> Option<St
     Some(write_pem("PRIVATE KEY", &der))
 }
 
+/// Whether it is a `PrivateKeyInfo` or a `OneAsymmetricKey` (RFC 5958): a version, the algorithm, a key.
+/// OpenSSL reads these whatever the label of their section says.
+pub(crate) fn is_private_key_info(der: &[u8]) -> bool {
+    let read = || {
+        let (SEQUENCE, fields, _) = next(der)? else {
+            return None;
+        };
+        let (INTEGER, _, rest) = next(fields)? else {
+            return None;
+        };
+        let (SEQUENCE, _, rest) = next(rest)? else {
+            return None;
+        };
+        let (OCTETS, _, _) = next(rest)? else {
+            return None;
+        };
+        Some(())
+    };
+    read().is_some()
+}
+
+/// The identifier of `rsaEncryption`.
+const RSA_OID: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
+/// The identifier of `id-ecPublicKey`.
+const EC_OID: [u8; 9] = [6, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
+
+/// A `PrivateKeyInfo` as the library reads it: RSA with the NULL that stands for no parameters, and EC
+/// without the public key that version 2 has behind it.
+pub(crate) fn readable_private_key(der: Vec<u8>) -> PrivateKeyDer<'static> {
+    let rewritten = || {
+        let (_, fields, _) = next(&der)?;
+        let (_, version, rest) = next(fields)?;
+        let (_, algorithm, rest) = next(rest)?;
+        let (_, key, _) = next(rest)?;
+        match algorithm {
+            rsa if *rsa == RSA_OID => Some(wrap(&RSA, key)),
+            ec if ec.starts_with(&EC_OID) && version == [1] => {
+                Some(wrap(&field(SEQUENCE, algorithm), key))
+            }
+            _ => None,
+        }
+    };
+    let rewritten = rewritten();
+    PrivateKeyDer::Pkcs8(rewritten.unwrap_or(der).into())
+}
+
 /// `PrivateKeyInfo` of an algorithm and a key.
 fn wrap(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
     let version = field(INTEGER, &[0]);

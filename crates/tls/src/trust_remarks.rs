@@ -5,7 +5,6 @@
 use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate, X509Name};
 
 use crate::authorities::{Authorities, RevocationList, TrustedAuthorities};
-use crate::describe::one_line;
 use crate::details::{DistinguishedName, algorithm_name};
 use crate::signatures::{SignedObject, is_usable_key};
 use crate::x509::Facts;
@@ -63,5 +62,6 @@ fn key_remark(file: &Authorities, facts: &Facts) -> Option<String> {
 }
 
 fn name(name: &X509Name<'_>) -> String {
-    one_line(&DistinguishedName::read(name))
+    let name = DistinguishedName::read(name);
+    String::from_utf8_lossy(name.whole().unwrap_or_default()).into_owned()
 }

@@ -235,7 +235,7 @@ fn target(server: &Server, target: &ConnectTarget) -> Option<net::Address> {
 pub(crate) fn net_address(address: &model::Address, port: Option<u16>) -> Option<net::Address> {
     Some(match address {
         model::Address::Inet(known) => net::Address::Ip(SocketAddr::new(known.ip(), port?)),
-        model::Address::Unix(path) => net::Address::Unix(path.into()),
+        model::Address::Unix(path) => net::Address::Unix(model::path_of_text(path)),
         model::Address::Abstract(name) => net::Address::Abstract {
             name: name.as_bytes().into(),
             padded: true,

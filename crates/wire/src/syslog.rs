@@ -247,15 +247,16 @@ impl Origin {
     pub fn new(
         format: Format,
         facility: Facility,
-        hostname: Option<&str>,
-        tag: &str,
+        hostname: Option<&[u8]>,
+        tag: &[u8],
         process_id: u32,
     ) -> Self {
+        let named = |unsaid| [b" ", hostname.unwrap_or(unsaid), b" "].concat();
         let before = match format {
-            Format::Local | Format::Iso | Format::Timed => " ".to_owned(),
-            Format::Rfc3164 => format!(" {} ", hostname.unwrap_or("localhost")),
-            Format::Rfc5424 => format!(" {} ", hostname.unwrap_or("-")),
-            Format::Priority | Format::Raw | Format::Short => String::new(),
+            Format::Local | Format::Iso | Format::Timed => b" ".to_vec(),
+            Format::Rfc3164 => named(&b"localhost"[..]),
+            Format::Rfc5424 => named(b"-"),
+            Format::Priority | Format::Raw | Format::Short => Vec::new(),
         };
         let after = match format {
             Format::Local | Format::Rfc3164 => format!("[{process_id}]: "),
@@ -263,9 +264,9 @@ impl Origin {
             _ => String::new(),
         };
         let has_tag = matches!(format, Format::Local | Format::Rfc3164 | Format::Rfc5424);
-        let tag = has_tag.then(|| tag.as_bytes().to_vec());
+        let tag = has_tag.then(|| tag.to_vec());
         let parts = [
-            before.as_bytes(),
+            &before[..],
             tag.as_deref().unwrap_or_default(),
             after.as_bytes(),
         ];
@@ -273,7 +274,7 @@ impl Origin {
             format,
             facility,
             whole: parts.concat(),
-            before: before.into_bytes(),
+            before,
             tag,
             after: after.into_bytes(),
         }
@@ -453,7 +454,13 @@ mod tests {
             utc_offset_s: -(3 * 60 + 27) * 60,
         };
         let facility = "local3".parse().unwrap();
-        let origin = Origin::new(format, facility, hostname, "haproxy", 11798);
+        let origin = Origin::new(
+            format,
+            facility,
+            hostname.map(str::as_bytes),
+            b"haproxy",
+            11798,
+        );
         let mut out = b"before".to_vec();
         let text = LineText {
             tag: None,
@@ -492,7 +499,7 @@ mod tests {
             "2026-11-04T09:34:47.004958-03:27 hello /abc\n"
         );
         assert_eq!(plain(Format::Raw), "hello /abc\n");
-        let origin = Origin::new(Format::Local, Facility(3), None, "haproxy", 7);
+        let origin = Origin::new(Format::Local, Facility(3), None, b"haproxy", 7);
         let text = LineText {
             tag: Some("other"),
             ..LineText::of(b"hello")
@@ -518,7 +525,7 @@ mod tests {
     #[test]
     fn priorities_have_one_to_three_digits() {
         for (facility, level) in (0..24).flat_map(|f| Level::ALL.map(|level| (f, level))) {
-            let origin = Origin::new(Format::Priority, Facility(facility), None, "", 0);
+            let origin = Origin::new(Format::Priority, Facility(facility), None, b"", 0);
             let mut out = Vec::new();
             origin.write_header(
                 &mut out,

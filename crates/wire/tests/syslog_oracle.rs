@@ -124,7 +124,13 @@ fn compare(case: &Case) -> bool {
             _ => (second, 0),
         };
         let facility = "local3".parse().unwrap();
-        let origin = Origin::new(format, facility, case.hostname, case.tag, oracle.0.id());
+        let origin = Origin::new(
+            format,
+            facility,
+            case.hostname.map(str::as_bytes),
+            case.tag.as_bytes(),
+            oracle.0.id(),
+        );
         let text = LineText {
             tag: None,
             structured_data: case.structured_data.as_bytes(),

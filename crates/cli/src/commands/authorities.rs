@@ -3,7 +3,7 @@
 //! Source: management manual, section 9.3, "set ssl ca-file" and "set ssl crl-file". A change is a
 //! transaction, as that of a certificate. Both families are the same but for their words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -296,7 +296,7 @@ fn commit(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         Some(open) => open,
     };
     match replace(&in_force, kind, &open.content) {
-        Ok(count) => {
+        Ok((count, remarks)) => {
             if let Some(file) = state.files.get_mut(name) {
                 file.content = Arc::clone(&open.content);
             }
@@ -305,7 +305,8 @@ fn commit(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
             });
             queue_persist(call);
             let dots = ".".repeat(count);
-            CommandAnswer::Report(format!("Committing {name}{dots}\nSuccess!\n"))
+            let remarks: String = remarks.iter().map(|one| format!("{one}\n")).collect();
+            CommandAnswer::Report(format!("Committing {name}{dots}\n{remarks}Success!\n"))
         }
         Err(why) => CommandAnswer::Report(format!("Committing {name}\n{why}\nFailed!\n")),
     }
@@ -328,7 +329,8 @@ fn commit_again(in_force: &ConfigInForce, kind: TrustKind, content: &Arc<Authori
 }
 
 /// Replaces the content of a file on all bind lines that use it. Everything is prepared before
-/// anything is changed.
+/// anything is changed. Returns how many lines use it, and what of their authorities and lists cannot be
+/// used, as a start says it.
 ///
 /// # Errors
 /// Why a line cannot.
@@ -336,8 +338,9 @@ fn replace(
     in_force: &ConfigInForce,
     kind: TrustKind,
     content: &Arc<Authorities>,
-) -> Result<usize, String> {
+) -> Result<(usize, BTreeSet<String>), String> {
     let mut count = 0;
+    let mut remarks = BTreeSet::new();
     let mut prepared = Vec::new();
     for (_, bind, certificates) in in_force.binds() {
         // Lines with the same options share their TLS settings, before and after.
@@ -362,6 +365,7 @@ fn replace(
                 Some((_, new)) => Arc::clone(new),
                 None => {
                     let trust = verifier.trust().with(kind.is_revocation, content);
+                    remarks.extend(trust.remarks());
                     let tls_settings = entry.tls_settings.with_trust(trust);
                     let new = Arc::new(tls_settings.map_err(|error| error.to_string())?);
                     renewed.push((Arc::clone(&entry.tls_settings), Arc::clone(&new)));
@@ -377,14 +381,18 @@ fn replace(
     let servers = in_force.prepare_servers(|_, now| {
         let trust = now.trust()?;
         let has = kind.files(trust).any(|file| file.name() == content.name());
-        has.then(|| now.with_trust(trust.with(kind.is_revocation, content)))
+        has.then(|| {
+            let trust = trust.with(kind.is_revocation, content);
+            remarks.extend(trust.remarks());
+            now.with_trust(trust)
+        })
     })?;
     count += servers.len();
     for (tls, certificates) in prepared {
         tls.context.replace(certificates);
     }
     servers.into_iter().for_each(PreparedServer::apply);
-    Ok(count)
+    Ok((count, remarks))
 }
 
 fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {

@@ -68,7 +68,7 @@ fn buffer(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let process = Arc::clone(control(call)?.registry().process());
     let last = process.events.next_number();
     let mut next = if only_new { last } else { 0 };
-    let origin = Origin::new(Format::Timed, Facility::default(), None, "", 0);
+    let origin = Origin::new(Format::Timed, Facility::default(), None, b"", 0);
     Ok(CommandAnswer::Pieces(Box::new(move |text| {
         if next >= last {
             return false;

@@ -104,7 +104,7 @@ impl ConfigInForce {
     /// Why a line cannot have it.
     pub(super) fn prepare_servers(
         &self,
-        compile: impl Fn(&Server, &CompiledServer) -> Option<Result<CompiledServer, OptionError>>,
+        mut compile: impl FnMut(&Server, &CompiledServer) -> Option<Result<CompiledServer, OptionError>>,
     ) -> Result<Vec<PreparedServer>, String> {
         let backends = self.generation.iter().flat_map(|one| &one.backends);
         let mut prepared = Vec::new();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ballast_expr::text_of_bytes;
 use ballast_model::CliLevel;
 use ballast_stats::{ProcessLoad, StatForm, info};
 use ballast_worker::{IoCounts, TaskCounts, io_counts, task_counts, timeout};
@@ -55,17 +56,21 @@ pub(crate) static WORKER_COMMANDS: &[Command] = &[
 ];
 
 fn environment(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let mut variables: BTreeMap<String, String> = std::env::vars_os()
-        .map(|(name, value)| {
-            let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
-            (text(name), text(value))
-        })
-        .collect();
-    // `setenv` and the like change the environment of the configuration, not of the process.
-    if let ProcessRole::Worker(host) = &call.shared.role {
-        let generation = host.generation();
-        variables.extend(generation.config.global.environment.iter().cloned());
-    }
+    let variables: BTreeMap<String, String> = match &call.shared.role {
+        // `setenv` and the like change the environment of the configuration, not of the process.
+        ProcessRole::Worker(host) => {
+            let generation = host.generation();
+            let variables = generation.config.global.environment.iter();
+            variables.cloned().collect()
+        }
+        ProcessRole::Master(_) => std::env::vars_os()
+            .map(|(name, value)| {
+                let text =
+                    |os: std::ffi::OsString| text_of_bytes(os.as_encoded_bytes()).into_owned();
+                (text(name), text(value))
+            })
+            .collect(),
+    };
     let wanted = call.arg(0);
     let mut text = String::new();
     for (name, value) in &variables {

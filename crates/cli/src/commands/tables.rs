@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use ballast_expr::address_key;
+use ballast_expr::{address_key, bytes_of_text};
 use ballast_model::CliLevel;
 use ballast_stick::{
     DataKind, DataType, Entry, Key, KeyType, Removal, ScanCursor, Table, TrackedEntry,
@@ -200,7 +200,7 @@ fn key(action: TableAction, table: &Table, text: &str) -> Result<OwnedKey, Strin
             _ => return Err("Invalid key".to_owned()),
         },
         KeyType::Integer => OwnedKey::Integer(integer(text)),
-        KeyType::String { .. } => OwnedKey::Text(text.as_bytes().to_vec()),
+        KeyType::String { .. } => OwnedKey::Text(bytes_of_text(text).into_owned()),
         KeyType::Binary { .. } => {
             return Err(format!(
                 "{} keys from tables of type other than ip, ipv6, string and integer is not \

@@ -5,7 +5,9 @@
 use std::fmt::Write as _;
 
 use ballast_engine::SetVariableError;
-use ballast_expr::{Expr, ExpressionReference, LogFormat, Phase, Usage, Value, VarName, VarScope};
+use ballast_expr::{
+    Expr, ExpressionReference, LogFormat, Phase, Usage, Value, VarName, VarScope, text_of_bytes,
+};
 use ballast_model::{CliLevel, VariableSource};
 use ballast_reconcile::kinds::variable::{VALUE, VARIABLE};
 use ballast_reconcile::{ObjectName, OverrideKey, OverrideValue};
@@ -80,7 +82,7 @@ fn line(name: &str, value: Value<'_>) -> String {
     value.append_to(&mut bytes);
     let mut text = format!("proc.{name}: type={} value=<", value.kind());
     // One variable is one line, whatever its value.
-    for letter in String::from_utf8_lossy(&bytes).chars() {
+    for letter in text_of_bytes(&bytes).chars() {
         if letter.is_control() {
             let _ = write!(text, "{}", letter.escape_default());
         } else {

@@ -3,7 +3,7 @@
 //! Source: HAProxy configuration manual, section 4.2, "errorfile", "errorfiles", "errorloc",
 //! "http-error".
 
-use ballast_expr::{LogFormat, Usage};
+use ballast_expr::{LogFormat, Usage, bytes_of_text};
 use ballast_model::ErrorPage;
 use ballast_syntax::{Diagnostic, SectionKind, Span, Word};
 
@@ -387,7 +387,14 @@ fn http_error_word(
         "hdr" => {
             let name = args.text("<name> and <value> after 'hdr'")?.to_owned();
             let value = args.format("<name> and <value> after 'hdr'", Usage::Http)?;
-            answer.headers.push((name, value));
+            match name.bytes().all(is_name_byte) {
+                true => answer.headers.push((name, value)),
+                // A page with it could not be sent at all.
+                false => {
+                    let text = format!("'{name}' is not a header name: it is not sent");
+                    context.warn("bad-value", text, args.span());
+                }
+            }
         }
         other => {
             let words: Vec<_> = HTTP_ERROR_WORDS
@@ -400,6 +407,11 @@ fn http_error_word(
         }
     }
     Ok(())
+}
+
+/// Whether a header's name may have this byte (RFC 9110, section 5.6.2).
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// A whole response.
@@ -417,7 +429,7 @@ fn response(
     if let Some(content_type) = content_type {
         head.push_str(&format!("content-type: {content_type}\r\n"));
     }
-    let mut bytes = head.into_bytes();
+    let mut bytes = bytes_of_text(&head).into_owned();
     for (name, value) in headers {
         let value = value.as_literal_bytes().unwrap_or_default();
         bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());

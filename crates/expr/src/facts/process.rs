@@ -1,6 +1,7 @@
 //! Our process and the machine it runs on.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// The process, seen by one of its workers.
 pub trait ProcessFacts {
@@ -20,7 +21,7 @@ pub trait ProcessFacts {
     }
 
     /// An environment variable (`env`).
-    fn env(&self, _name: &str) -> Option<&[u8]> {
+    fn env(&self, _name: &str) -> Option<Arc<[u8]>> {
         None
     }
 

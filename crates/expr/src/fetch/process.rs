@@ -29,7 +29,10 @@ pub(super) const ROWS: &[Fetch] = &[
         .examples("env(HOME)", "env(HOME,x)")
         .implemented(
             "an environment variable of the process",
-            |cx, args| cx.facts.process().env(text_arg(args, 0)).map(Sample::str),
+            |cx, args| {
+                let value = cx.facts.process().env(text_arg(args, 0))?;
+                Some(Sample::Str(cx.scratch.keep(&value)))
+            },
         ),
     row("hostname", NO_ARGS, SampleKind::Str, ALWAYS)
         .implemented("the machine's name", |cx, _| Some(Sample::str(cx.facts.process().hostname().as_bytes()))),

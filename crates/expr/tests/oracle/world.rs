@@ -161,8 +161,8 @@ impl ProcessFacts for World {
     fn is_local(&self, _: std::net::IpAddr) -> bool {
         true
     }
-    fn env(&self, name: &str) -> Option<&[u8]> {
-        (name == "BALLAST_TEST").then_some(b"from env")
+    fn env(&self, name: &str) -> Option<std::sync::Arc<[u8]>> {
+        (name == "BALLAST_TEST").then(|| (*b"from env").into())
     }
     fn rate_clock_ms(&self) -> Option<u32> {
         Some(0)

@@ -32,7 +32,7 @@ pub(crate) fn write_request(
     };
     encoder.encode(b":method", method, out);
     let host = extended.and_then(|_| request.fields().first(b"host"));
-    let authority = request.target_authority().or(host);
+    let authority = request.target_authority().or(host).map(without_user);
     if request.form() == TargetForm::Authority {
         encoder.encode(b":authority", request.target(), out);
     } else {
@@ -61,6 +61,13 @@ pub(crate) fn write_request(
             _ => encoder.encode(field.name, field.value, out),
         }
     }
+}
+
+/// An authority without the name and password before its host, which it must not have here (section 8.3.1):
+/// a server refuses it, and they are none of its business.
+fn without_user(authority: &[u8]) -> &[u8] {
+    let user_end = authority.iter().rposition(|byte| *byte == b'@');
+    &authority[user_end.map_or(0, |at| at + 1)..]
 }
 
 /// A target without a path asks for `/`, or with OPTIONS for the server itself (section 8.3.1).

@@ -1,6 +1,6 @@
 //! `redirect`: a response that sends the client to another location.
 
-use ballast_expr::{ExpressionError, Linker, LogFormat, Usage};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Usage, bytes_of_text};
 use ballast_message::{NoRoom, Request};
 
 use super::{header_value, reply};
@@ -187,7 +187,7 @@ impl Redirect {
             fields.add(b"cache-control", b"no-cache")?;
         }
         if let Some(cookie) = &self.cookie {
-            fields.add(b"set-cookie", cookie.as_bytes())?;
+            fields.add(b"set-cookie", &bytes_of_text(cookie))?;
         }
         Ok(())
     }

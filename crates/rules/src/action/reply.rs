@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use ballast_expr::{ExpressionError, Linker, LogFormat, Usage, bytes_of_text};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Usage, bytes_of_text, text_of_bytes};
 use ballast_message::{NoRoom, Version, is_field_name};
 
 use super::header_value;
@@ -326,8 +326,7 @@ impl ReplyBody {
             _ => {
                 let path = args.text(&expects("file"))?;
                 let bytes = read(path, args)?;
-                let text = String::from_utf8(bytes)
-                    .map_err(|_| args.error_before(format!("file '{path}' is not text")))?;
+                let text = text_of_bytes(&bytes);
                 let format = args.format_of(&text, Usage::Text).map_err(|error| {
                     args.error_before(format!("in file '{path}': {}", error.message))
                 })?;

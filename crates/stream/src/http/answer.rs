@@ -1,5 +1,6 @@
 //! Answers of our own: error pages and the answers of rules.
 
+use ballast_expr::bytes_of_text;
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version};
 use ballast_model::{ErrorPage, ProxyCommon};
 use ballast_mux::{Announcement, Duplex, WaitLimit, read_page};
@@ -207,7 +208,10 @@ fn set_challenge(exchange: &mut Exchange) -> Result<(), NoRoom> {
         _ => return Ok(()),
     };
     let value = format!("Basic realm=\"{realm}\"");
-    exchange.response.fields_mut().set(name, value.as_bytes())
+    exchange
+        .response
+        .fields_mut()
+        .set(name, &bytes_of_text(&value))
 }
 
 fn raw(bytes: &[u8], response: &mut Response, body: &mut Vec<u8>) -> Result<(), NoRoom> {
@@ -226,7 +230,7 @@ fn location_page(status: u16, location: &str, response: &mut Response) -> Result
     let fields = response.fields_mut();
     fields.add(b"cache-control", b"no-cache")?;
     fields.add(b"content-length", b"0")?;
-    fields.add(b"location", location.as_bytes())
+    fields.add(b"location", &bytes_of_text(location))
 }
 
 fn built_in(status: u16, response: &mut Response, body: &mut Vec<u8>) -> Result<(), NoRoom> {

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use ballast_expr::bytes_of_text;
 use ballast_message::NoRoom;
 use ballast_model::ForwardFor;
 use ballast_mux::{announce_request, take_connection_end};
@@ -106,7 +107,10 @@ fn add_unique_id(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), N
     if let Some(name) = &common.unique_id_header {
         let name = name.to_ascii_lowercase();
         let id = exchange.unique_id.get().unwrap_or_default();
-        exchange.request.fields_mut().add(name.as_bytes(), id)?;
+        exchange
+            .request
+            .fields_mut()
+            .add(&bytes_of_text(&name), id)?;
     }
     Ok(())
 }

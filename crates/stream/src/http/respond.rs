@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Instant, SystemTime};
 
-use ballast_expr::VarScope;
+use ballast_expr::{VarScope, bytes_of_text};
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
 use ballast_model::ConnectionMode;
 use ballast_mux::{
@@ -567,8 +567,9 @@ fn cookie(
     let server = exchange.server.clone();
     let value = server.as_ref().map(|server| server.cookie());
     let value = value.as_ref().and_then(|value| value.as_deref());
+    let value = value.map(|value| bytes_of_text(value));
     let edit = persistence::CookieEdit {
-        server: value.map(String::as_bytes),
+        server: value.as_deref(),
         keeps_server: plan.keeps_server(),
         refresh: exchange.cookie_needs_refresh && exchange.client_cookie == ClientCookie::Valid,
         first_given: exchange.cookie_first_given,

@@ -1,6 +1,6 @@
 //! Who may see the statistics page: `stats auth`, `stats http-request` and `stats admin`.
 
-use ballast_expr::Condition;
+use ballast_expr::{Condition, bytes_of_text};
 use ballast_message::{Fields, Method, Version, url_host};
 use ballast_model::{ProxyCommon, StatsAccess, StatsPage};
 use ballast_net::equal_in_constant_time;
@@ -171,7 +171,7 @@ fn challenge(exchange: &mut Exchange, realm: &str) {
             fields.add(b"content-length", length.as_bytes())?;
             fields.add(b"cache-control", b"no-cache")?;
             fields.add(b"content-type", b"text/html")?;
-            fields.add(b"www-authenticate", value.as_bytes())
+            fields.add(b"www-authenticate", &bytes_of_text(&value))
         });
     exchange.answer_body = body;
     // Without room for `WWW-Authenticate` the error page is sent: still a refusal.

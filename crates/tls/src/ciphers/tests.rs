@@ -45,6 +45,13 @@ fn lists_mean_what_openssl_makes_of_them() {
         "AESGCM+ECDHE+aRSA,ECDHE-ECDSA-AES128-GCM-SHA256 ALL",
         "ecdhe-rsa-aes128-gcm-sha256",
         "kRSA",
+        "DEFAULT@SECLEVEL=0",
+        "DEFAULT@SECLEVEL=1:!AESGCM",
+        "DEFAULT!CHACHA20",
+        "ALL@SECLEVEL=0:!AES256",
+        "@SECLEVEL=0:AES128!aRSA",
+        "CHACHA20:DEFAULT@STRENGTH",
+        "ALL!AES@SECLEVEL=0",
     ]
     .map(str::to_owned)
     .into();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ballast_engine::{Backend, Server};
+use ballast_expr::bytes_of_text;
 use ballast_health::{CheckOutcome, CheckStatus, parse_agent};
 use ballast_wire::agent::REPLY_BYTES_MAX;
 
@@ -56,7 +57,7 @@ async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, ProbeF
         probe.limit(time);
     }
     if let Some(question) = &checks.agent_send {
-        probe.send(&transport, question.as_bytes()).await?;
+        probe.send(&transport, &bytes_of_text(question)).await?;
     }
     let mut answer = Vec::new();
     loop {

@@ -240,6 +240,11 @@ impl HealthController {
         self.clear_pools(server);
     }
 
+    /// A variable of the environment.
+    pub(super) fn environment_variable(&self, name: &str) -> Option<Arc<[u8]>> {
+        self.process.environment_variable(name)
+    }
+
     /// Reports what traffic showed of a server of any generation.
     pub(super) fn note_observation(&self, backend: &Backend, server: &Server, what: Observation) {
         let now_ms = self.process.age_ms();

@@ -1,7 +1,7 @@
 //! `expect`: what a response must contain, or must not (configuration manual, "http-check expect"
 //! and "tcp-check expect").
 
-use ballast_expr::{Expr, LogFormat, Regex};
+use ballast_expr::{Expr, LogFormat, Regex, bytes_of_text};
 use ballast_health::CheckStatus;
 use ballast_message::{Response, comma_values};
 use ballast_model::{CheckExpect, ExpectOutcome, ExpectSubject};
@@ -181,12 +181,17 @@ impl Expect {
         let value_match = value_match.as_deref().unwrap_or("str");
         let value_is = |found: &[u8]| match value {
             None => true,
-            Some(value) => like(value_match, value.as_bytes(), self.value.as_ref(), found),
+            Some(value) => like(
+                value_match,
+                &bytes_of_text(value),
+                self.value.as_ref(),
+                found,
+            ),
         };
         response.fields().iter().any(|field| {
             let named = like(
                 name_match,
-                wanted.as_bytes(),
+                &bytes_of_text(&wanted),
                 self.name.as_ref(),
                 field.name,
             );

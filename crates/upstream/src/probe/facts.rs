@@ -1,5 +1,6 @@
 //! What the log formats of a probe can ask for: the response, the bytes, the names.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_expr::{
@@ -62,6 +63,10 @@ impl Facts for ProbeFacts<'_> {
 impl ProcessFacts for ProbeFacts<'_> {
     fn hostname(&self) -> &str {
         &self.probe.node
+    }
+
+    fn env(&self, name: &str) -> Option<Arc<[u8]>> {
+        self.probe.controller.environment_variable(name)
     }
 
     fn utc_offset_secs(&self, secs: i64) -> i32 {

@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ballast_expr::bytes_of_text;
 use ballast_health::{CheckOutcome, CheckStatus};
 use ballast_model::ProtocolCheck;
 use ballast_transport::Transport;
@@ -49,15 +50,16 @@ fn steps(check: &ProtocolCheck) -> Vec<CheckStep> {
             } else {
                 MysqlLogin::Post41
             };
+            let user = user.as_deref().map(bytes_of_text);
             check::mysql(user.as_deref().map(|user| (user, dialect)))
         }
-        ProtocolCheck::Pgsql { user } => check::pgsql(user),
+        ProtocolCheck::Pgsql { user } => check::pgsql(&bytes_of_text(user)),
         ProtocolCheck::Redis => check::redis(),
-        ProtocolCheck::Smtp { hello } => check::smtp(
-            hello
-                .as_ref()
-                .map(|(hello, domain)| (hello.as_str(), domain.as_str())),
-        ),
+        ProtocolCheck::Smtp { hello } => {
+            let hello = hello.as_ref();
+            let hello = hello.map(|(hello, domain)| (hello.as_str(), bytes_of_text(domain)));
+            check::smtp(hello.as_ref().map(|(hello, domain)| (*hello, &**domain)))
+        }
         ProtocolCheck::SslHello => {
             let now = SystemTime::now()
                 .duration_since(UNIX_EPOCH)

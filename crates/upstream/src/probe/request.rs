@@ -1,5 +1,6 @@
 //! The requests of HTTP checks (configuration manual, "http-check send" and "send-state").
 
+use ballast_expr::bytes_of_text;
 use ballast_health::Operational;
 use ballast_message::{NoRoom, Request, Version};
 use ballast_model::HttpCheckSend;
@@ -17,10 +18,10 @@ pub(super) fn request(
     seen: ProbeFacts<'_>,
 ) -> Result<Request, NoRoom> {
     let mut request = Request::default();
-    request.set_method(send.method.as_deref().unwrap_or("OPTIONS").as_bytes())?;
+    request.set_method(&bytes_of_text(send.method.as_deref().unwrap_or("OPTIONS")))?;
     match &send.uri_format {
         Some(format) => request.set_target(&seen.bytes(format))?,
-        None => request.set_target(send.uri.as_deref().unwrap_or("/").as_bytes())?,
+        None => request.set_target(&bytes_of_text(send.uri.as_deref().unwrap_or("/")))?,
     }
     let version = match send.version.as_deref() {
         None | Some("HTTP/1.0") => Version::Http10,
@@ -34,7 +35,7 @@ pub(super) fn request(
         if is("content-length") || is("transfer-encoding") {
             continue;
         }
-        request.fields_mut().add(name.as_bytes(), &value)?;
+        request.fields_mut().add(&bytes_of_text(name), &value)?;
     }
     if let Some(state) = state {
         let name = b"x-haproxy-server-state";

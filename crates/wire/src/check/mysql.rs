@@ -17,11 +17,11 @@ pub enum MysqlLogin {
 
 /// The steps of `option mysql-check [user <user> [post-41 | pre-41]]`. A user
 /// name longer than 256 bytes is cut.
-pub fn mysql(user: Option<(&str, MysqlLogin)>) -> Vec<CheckStep> {
+pub fn mysql(user: Option<(&[u8], MysqlLogin)>) -> Vec<CheckStep> {
     let Some((user, dialect)) = user else {
         return vec![CheckStep::Expect(Expectation::MysqlPacket)];
     };
-    let name = &user.as_bytes()[..user.len().min(USER_BYTES_MAX)];
+    let name = &user[..user.len().min(USER_BYTES_MAX)];
     let mut login = match dialect {
         MysqlLogin::Post41 => LOGIN_POST_41.to_vec(),
         MysqlLogin::Pre41 => LOGIN_PRE_41.to_vec(),

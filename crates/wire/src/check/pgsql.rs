@@ -4,11 +4,11 @@
 use super::{CheckStep, Expectation, ReplyFailure, ReplyVerdict, first_line, invalid};
 
 /// The steps of `option pgsql-check user <user>`.
-pub fn pgsql(user: &str) -> Vec<CheckStep> {
+pub fn pgsql(user: &[u8]) -> Vec<CheckStep> {
     let mut bytes = vec![0; 4];
     bytes.extend_from_slice(&[0, 3, 0, 0]);
     bytes.extend_from_slice(b"user\0");
-    bytes.extend_from_slice(user.as_bytes());
+    bytes.extend_from_slice(user);
     // The end of the name, and of the parameters.
     bytes.extend_from_slice(&[0, 0]);
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);

@@ -6,15 +6,15 @@ use super::{CheckStep, Expectation, ReplyFailure, ReplyVerdict, first_line, inva
 
 /// The steps of `option smtpchk [<hello> <domain>]`; `HELO localhost` if not
 /// given, and `HELO` if the word is neither HELO nor EHLO.
-pub fn smtp(hello: Option<(&str, &str)>) -> Vec<CheckStep> {
+pub fn smtp(hello: Option<(&str, &[u8])>) -> Vec<CheckStep> {
     let (word, domain) = match hello {
         Some(("EHLO", domain)) => ("EHLO", domain),
         Some((_, domain)) => ("HELO", domain),
-        None => ("HELO", "localhost"),
+        None => ("HELO", &b"localhost"[..]),
     };
     vec![
         CheckStep::Expect(Expectation::SmtpSuccess),
-        CheckStep::Send(format!("{word} {domain}\r\n").into_bytes()),
+        CheckStep::Send([word.as_bytes(), b" ", domain, b"\r\n"].concat()),
         CheckStep::Expect(Expectation::SmtpSuccess),
         CheckStep::Send(b"QUIT\r\n".to_vec()),
         CheckStep::Expect(Expectation::SmtpSuccess),

@@ -48,12 +48,12 @@ fn judged(expectation: Expectation, received: &[u8]) -> ReplyVerdict<'_> {
 #[test]
 fn mysql_packets() {
     assert_eq!(mysql(None), [CheckStep::Expect(Expectation::MysqlPacket)]);
-    let post = mysql(Some(("hap", MysqlLogin::Post41)));
+    let post = mysql(Some((b"hap", MysqlLogin::Post41)));
     let mut expected = b"%\0\0\x01\0\x82\0\0\0\x80\0\x01!".to_vec();
     expected.extend([0; 23]);
     expected.extend(b"hap\0\0\x01\0\0\0\x01");
     assert_eq!(sent(&post), expected);
-    let pre = mysql(Some(("hap", MysqlLogin::Pre41)));
+    let pre = mysql(Some((b"hap", MysqlLogin::Pre41)));
     assert_eq!(sent(&pre), b"\n\0\0\x01\0\x80\0\0\x01hap\0\0\x01\0\0\0\x01");
     assert_eq!(pre.len(), 3);
 
@@ -75,7 +75,7 @@ fn mysql_packets() {
 
 #[test]
 fn pgsql_answers() {
-    assert_eq!(sent(&pgsql("hap")), b"\0\0\0\x12\0\x03\0\0user\0hap\0\0");
+    assert_eq!(sent(&pgsql(b"hap")), b"\0\0\0\x12\0\x03\0\0user\0hap\0\0");
     let judged = |bytes| judged(Expectation::PgsqlAuthentication, bytes);
     let ok = "PostgreSQL server is ok";
     assert_eq!(judged(b"R\0\0\0\x08\0\0\0\0"), pass(0, ok, 9));
@@ -102,8 +102,8 @@ fn redis_answers() {
 #[test]
 fn smtp_answers() {
     assert_eq!(sent(&smtp(None)), b"HELO localhost\r\nQUIT\r\n");
-    assert_eq!(sent(&smtp(Some(("EHLO", "a.b")))), b"EHLO a.b\r\nQUIT\r\n");
-    assert_eq!(sent(&smtp(Some(("XHLO", "a.b")))), b"HELO a.b\r\nQUIT\r\n");
+    assert_eq!(sent(&smtp(Some(("EHLO", b"a.b")))), b"EHLO a.b\r\nQUIT\r\n");
+    assert_eq!(sent(&smtp(Some(("XHLO", b"a.b")))), b"HELO a.b\r\nQUIT\r\n");
     let judged = |bytes| judged(Expectation::SmtpSuccess, bytes);
     assert_eq!(judged(b"221 bye\r\n"), pass(221, "bye", 9));
     assert_eq!(judged(b"250-a\r\n250 ok\r\nx"), pass(250, "ok", 15));

@@ -1,6 +1,6 @@
 //! `http-check` rules.
 
-use ballast_expr::{Phase, Usage, VarName};
+use ballast_expr::{Phase, Usage, VarName, bytes_of_text};
 use ballast_model::{CheckRule, HttpCheckSend};
 use ballast_syntax::Diagnostic;
 
@@ -235,7 +235,7 @@ fn send(
                 }
             }
             "body" => {
-                send.body = Some(argument(args, word, "a string")?.as_bytes().to_vec());
+                send.body = Some(bytes_of_text(argument(args, word, "a string")?).into_owned());
                 send.body_format = None;
             }
             "body-lf" => {
