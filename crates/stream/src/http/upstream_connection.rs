@@ -124,7 +124,9 @@ impl ConnectionPlan {
             .retry_count_max
             .unwrap_or(backend.model.retry_count_max);
         plan.tries_left = plan.retry_count_max;
-        let may_retry_after_send = !exchange.settings.no_l7_retry;
+        // As in HAProxy, what a tunnel is to carry may follow the head at once.
+        let may_retry_after_send =
+            !exchange.settings.no_l7_retry && exchange.method != Method::Connect;
         plan.repeats_lost = backend.model.retry_on.conn_failure && may_retry_after_send;
         if backend.model.retry_on.after_send() && may_retry_after_send {
             client.source.receive_delivered();
