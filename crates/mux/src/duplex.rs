@@ -137,7 +137,7 @@ impl Source<'_> {
         self.inbound.end();
     }
 
-    /// Receives what has come, without a wait, as far as there is room.
+    /// Receives what has come of the body, without a wait, as far as there is room.
     pub fn receive_delivered(&mut self) {
         self.inbound.receive_delivered(self.channel);
     }

@@ -261,10 +261,10 @@ impl Inbound {
         }
     }
 
-    /// Receives what has come, as far as there is room. Why the peer's connection or stream broke is left for
+    /// Receives what has come of a body, as far as there is room. Why the peer's connection or stream broke is left for
     /// the next call that waits.
     pub(crate) fn receive_delivered(&mut self, channel: Channel<'_>) {
-        while !self.peer_closed && channel.is_readable() {
+        while !self.body_is_done() && !self.peer_closed && channel.is_readable() {
             let Ok(count) = self.try_receive(channel, usize::MAX) else {
                 return;
             };

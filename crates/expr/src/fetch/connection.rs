@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("bc_reused", NO_ARGS, SampleKind::Bool, SERVER_SIDE)
         .implemented(
             "whether the connection to the server was used before",
-            |cx, _| is(cx, Side::Server, |to| to.is_reused()),
+            |cx, _| in_exchange(cx).and_then(|()| is(cx, Side::Server, |to| to.is_reused())),
         ),
     row("bc_rtt", args(0, &[Text]), SampleKind::Int, CONNECTION)
         .examples("bc_rtt(us)", "bc_rtt(us,x)")

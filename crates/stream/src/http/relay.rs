@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use ballast_engine::{Backend, CancellationReason};
 use ballast_mux::{
-    AfterBody, AskedProtocol, Duplex, Peer, Piece, ReadError, RelayError, Sink, Source, SpliceMode,
-    WaitLimit, WriteError, relay,
+    AfterBody, AskedProtocol, ConnectionBytes, Duplex, Peer, Piece, ReadError, RelayError, Sink,
+    Source, SpliceMode, WaitLimit, WriteError, relay,
 };
 use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{ExchangeEnd, Lease, Slot};
@@ -40,6 +40,17 @@ pub(crate) enum RelayEnd {
     Retry(RetryReason),
     /// The exchange ends without a whole response of the server.
     Exit(Exit),
+}
+
+impl RelayEnd {
+    /// Whether the client gets something else in place of a response that was received.
+    fn replaces_response(&self) -> bool {
+        match self {
+            Self::Retry(reason) => *reason == RetryReason::Status,
+            Self::Exit(exit) => exit.replaces_response(),
+            Self::Done { .. } => false,
+        }
+    }
 }
 
 /// Counts so many bytes of a request's body in its log line, and its end where that has come. To be
@@ -116,19 +127,14 @@ pub(crate) async fn exchange(
             .get()));
         unless_client_leaves(client.peer, &progress.is_under_way, gives_up, transfer).await
     };
-    let traffic = lease.traffic();
-    let up = traffic.sent_bytes - before.sent_bytes;
-    let received = traffic.received_bytes - before.received_bytes;
-    if let Some(live) = &live {
-        live.note(&mut exchange.tally);
-    }
+    live.iter().for_each(|live| live.note(&mut exchange.tally));
     if is_uncounted {
         count_upload(context, exchange, client, uploaded.get());
     }
     if matches!(outcome, TransferEnd::ServerStuck) {
         exchange.observation = Some(Observation::ReadTimeout);
     }
-    account(context, exchange, slot, (up, received));
+    account(context, exchange, slot, (before, lease.traffic()));
     let end = match outcome {
         TransferEnd::Answered(
             ResponseOutcome::Carried {
@@ -173,13 +179,7 @@ pub(crate) async fn exchange(
         }
         TransferEnd::ServerStuck => RelayEnd::Exit(Exit::UploadStuck),
     };
-    let is_over = client.source.is_done()
-        && takes_more.get()
-        && match &end {
-            RelayEnd::Retry(reason) => *reason == RetryReason::Status,
-            RelayEnd::Exit(exit) => exit.replaces_response(),
-            RelayEnd::Done { .. } => false,
-        };
+    let is_over = client.source.is_done() && takes_more.get() && end.replaces_response();
     leave(context, exchange, slot, lease, is_over);
     end
 }
@@ -228,8 +228,10 @@ fn account(
     context: &Context<'_>,
     exchange: &mut Exchange,
     slot: &Slot,
-    (sent, received): (u64, u64),
+    (before, now): (ConnectionBytes, ConnectionBytes),
 ) {
+    let sent = now.sent_bytes - before.sent_bytes;
+    let received = now.received_bytes - before.received_bytes;
     count_servers_side(context, exchange, sent, received);
     if let Some(seen) = exchange.observation.take()
         && let Some(backend) = &exchange.backend

@@ -230,6 +230,7 @@ async fn head(
         match answer {
             Ok(answer) if answer.interim => {
                 count_response(context, exchange);
+                exchange.closes_server |= !answer.persistent;
                 if exchange.request.version() >= Version::Http11 {
                     exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
                     download.sink.bodiless_response(&exchange.response);
@@ -239,7 +240,8 @@ async fn head(
                 since = Some(ballast_worker::now());
             }
             Ok(answer) if is_unfit_upgrade(exchange, download, &answer) => {
-                let progress = match is_ungranted(exchange) {
+                let is_early = download.upload.is_under_way.get();
+                let progress = match is_early || is_ungranted(exchange) {
                     true => ResponseProgress::Part,
                     false => {
                         count_response(context, exchange);

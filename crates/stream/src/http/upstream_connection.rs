@@ -128,8 +128,10 @@ impl ConnectionPlan {
             .retry_count_max
             .unwrap_or(backend.model.retry_count_max);
         plan.tries_left = plan.retry_count_max;
-        let may_retry_after_send = !exchange.settings.no_l7_retry;
         let retry_on = &backend.model.retry_on;
+        // As in HAProxy, what a tunnel is to carry may follow the head at once.
+        let may_retry_after_send =
+            !exchange.settings.no_l7_retry && exchange.method != Method::Connect;
         plan.repeats_lost = retry_on.conn_failure && may_retry_after_send;
         plan.repeats_unprocessed = retry_on.conn_failure || retry_on.after_send();
         if retry_on.after_send() && may_retry_after_send {
