@@ -168,7 +168,11 @@ def readable(scenario):
         lines.append(f"  file {name}: {content!r}")
     for name, server in scenario.get("servers", {}).items():
         lines.append(f"  server {name}: {json.dumps({k: v for k, v in server.items()})[:400]}")
-    for client in scenario.get("clients", []):
+    clients = scenario.get("clients", [])
+    if scenario.get("counted"):
+        lines.append(f"  {len(clients)} clients at once, as this one")
+        clients = clients[:1]
+    for client in clients:
         lines.append(f"  client of {client['to']} ({client['speaks']}):")
         lines += [f"    {json.dumps(step)[:300]}" for step in client["steps"]]
     lines += [f"  asked: {text}" for text in scenario.get("ask", [])]

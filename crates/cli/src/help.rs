@@ -41,7 +41,7 @@ pub(crate) fn unknown(commands: CommandFamilies, session: &CliSession, words: &[
         near = closest(near, words);
     }
     // Words come back in an answer: shown so that they cannot be taken for more lines.
-    let first = first.escape_debug();
+    let first = without_controls(first);
     let head = format!(
         "Unknown command: '{first}', but maybe one of the following ones is a better match:"
     );
@@ -168,4 +168,16 @@ fn edit_distance(one: &str, other: &str) -> usize {
         }
     }
     row[other.len()]
+}
+
+/// A word whose control characters are written out.
+fn without_controls(word: &str) -> String {
+    let mut shown = String::with_capacity(word.len());
+    for letter in word.chars() {
+        match letter.is_control() {
+            true => shown.extend(letter.escape_default()),
+            false => shown.push(letter),
+        }
+    }
+    shown
 }

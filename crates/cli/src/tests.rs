@@ -283,6 +283,7 @@ fn help_lists_what_is_near() {
             .ask("a\u{7}b\n")
             .starts_with("Unknown command: 'a\\u{7}b'")
     );
+    assert!(server.ask("'a\"\n").starts_with("Unknown command: ''a\"'"));
 }
 
 #[test]

@@ -123,9 +123,9 @@ impl Ending {
         }
     }
 
-    /// Whether it completed undisturbed.
+    /// Whether it completed undisturbed, answered by a server or by the proxy itself.
     pub fn is_normal(&self) -> bool {
-        self.cause == EndingCause::Normal
+        matches!(self.cause, EndingCause::Normal | EndingCause::Local)
     }
 }
 

@@ -225,9 +225,7 @@ impl Drop for Slot {
         } = assignment;
         backend.state.served.leave();
         backend.remove_request(server_index);
-        // Who waits for any server waits for want of slots, which a server without a limit does not
-        // lack: it was full for nobody, but may have been left by those who wait.
-        offer_slots(&backend, server_index, is_limited(&backend, server_index));
+        offer_slots(&backend, server_index, was_lacked);
     }
 }
 
@@ -240,17 +238,22 @@ enum SlotAttempt {
 /// Gives the free slots of a server to the exchanges that have waited longest; returns how many. To
 /// be called when a slot is released or the server comes up.
 pub(crate) fn offer_free_slots(backend: &Arc<Backend>, server_index: usize) -> u32 {
-    offer_slots(backend, server_index, true)
+    offer_slots(backend, server_index, |_, _| true)
 }
 
-/// As [`offer_free_slots`]; `takes_any` says whether those are asked, too, who wait for any server.
-fn offer_slots(backend: &Arc<Backend>, server_index: usize, takes_any: bool) -> u32 {
+/// As [`offer_free_slots`]; `helps` says whether the server's slots are for those, too, who wait for
+/// any server. It is asked only while somebody waits.
+fn offer_slots(
+    backend: &Arc<Backend>,
+    server_index: usize,
+    helps: impl Fn(&Backend, usize) -> bool,
+) -> u32 {
     let mut count = 0;
     let Some(server) = backend.servers.get(server_index) else {
         return count;
     };
     while backend.state.queued_count.current() > 0 && server.state.is_usable() {
-        let takes_any = takes_any && backend.serves_backend_queue(server_index);
+        let takes_any = backend.serves_backend_queue(server_index) && helps(backend, server_index);
         if no_exchange_waits(backend, server, takes_any) {
             return count;
         }
@@ -279,8 +282,13 @@ fn offer_slots(backend: &Arc<Backend>, server_index: usize, takes_any: bool) -> 
     count
 }
 
-fn is_limited(backend: &Backend, server_index: usize) -> bool {
-    backend.server_limit(server_index) > 0
+/// Whether those who wait for any server lacked a slot of this one. A server without a limit was full
+/// for nobody, but they may have left it: it helps only where no other will release a slot.
+fn was_lacked(backend: &Backend, server_index: usize) -> bool {
+    let is_limited = |index| backend.server_limit(index) > 0;
+    is_limited(server_index)
+        || !(0..backend.servers.len())
+            .any(|index| is_limited(index) && backend.serves_backend_queue(index))
 }
 
 /// Makes every exchange that waits in a backend choose again, because the backend was replaced.
@@ -391,15 +399,9 @@ async fn wait(
     queued.has_waited = true;
     match server_index {
         Some(server_index) => offer_free_slots(backend, server_index),
-        None => {
-            // One without a limit is offered only where nobody else will release a slot.
-            let is_waited_for =
-                |index| is_limited(backend, index) && backend.servers[index].state.is_usable();
-            let has_full = (0..backend.servers.len()).any(is_waited_for);
-            let offered =
-                |index| offer_slots(backend, index, !has_full || is_limited(backend, index));
-            (0..backend.servers.len()).map(offered).sum()
-        }
+        None => (0..backend.servers.len())
+            .map(|index| offer_slots(backend, index, was_lacked))
+            .sum(),
     };
     let (slot, position) = receiver.await.ok()?;
     queued.count(position);
