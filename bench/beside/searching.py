@@ -15,6 +15,8 @@ STORE = pathlib.Path(__file__).resolve().parent.parent.parent / "target/beside"
 PLAYS_MORE = 2
 # What is not the same each time is played so often more: chance may look like a difference for a while.
 PLAYS_MORE_UNSTEADY = 5
+# A program that cannot run refuses everything, and so both are alike. Grammars write a few wrong lines on purpose.
+REFUSED_SHARE_MAX = 0.25
 # Shrinking plays so many candidates of one start.
 SHRINK_AT_A_TIME = 30
 # So many differences are shrunk at a time.
@@ -139,7 +141,11 @@ class Search:
             if count > 1:
                 print(f"{count} times: {kind[:200]}")
         print(f"{self.programs.played} plays on each program in {seconds:.0f} s; HAProxy refused {self.refused}")
+        total = self.passed + self.failed
         print(f"{self.passed} passed, {self.failed} failed")
+        if self.refused > REFUSED_SHARE_MAX * total:
+            print(f"beside: HAProxy refused {self.refused} of {total}: what does not run is not compared")
+            return 1
         return 1 if self.failed else 0
 
 
