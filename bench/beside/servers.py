@@ -185,6 +185,9 @@ class ConnectionH1(Connection):
             raise ValueError(f"no step {word}")
 
     def shown(self):
+        if self.reader.messages:
+            # Nobody has read the body of a request that was answered, or refused, before it came.
+            self.reader.more()
         seen = {"requests": [message.shown() for message in self.reader.messages], "end": self.ending()}
         if rest := self.reader.rest():
             seen["after them"] = text_of(rest)
