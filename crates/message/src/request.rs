@@ -81,14 +81,18 @@ impl Request {
     /// The target as it goes out over HTTP/1. One that was composed of HTTP/2's pseudo-fields is
     /// absolute for rules and logs, and is sent as a path, as in HAProxy.
     pub fn wire_target(&self) -> &[u8] {
-        if self.is_composed && self.shape.form == TargetForm::Absolute {
-            return match self.path_and_query() {
-                b"" if self.method == Method::Options => b"*",
-                b"" => b"/",
-                path => path,
-            };
+        if !self.is_composed {
+            return self.target();
         }
-        self.target()
+        let sent = match self.shape.form {
+            TargetForm::Absolute => self.path_and_query(),
+            _ => self.target(),
+        };
+        match sent {
+            b"" if self.method == Method::Options => b"*",
+            b"" => b"/",
+            sent => sent,
+        }
     }
 
     /// The form of the target.

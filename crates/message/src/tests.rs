@@ -708,6 +708,13 @@ fn a_composed_target_goes_out_as_a_path() {
     // What a rule sets as a whole goes out as it was set.
     request.set_target(b"http://c.d/").unwrap();
     assert_eq!(request.wire_target(), b"http://c.d/");
+    // Also of a target without an authority that a rule rewrites to nothing.
+    request.clear();
+    request
+        .set_received_line(b"OPTIONS", ReceivedTarget::Whole(b"*"), true)
+        .unwrap();
+    request.set_path_and_query(b"").unwrap();
+    assert_eq!(request.wire_target(), b"*");
     request.clear();
     for (target, is_composed) in [(&b"ftp://a.b/"[..], false), (b"*", true), (b"/x", true)] {
         let received = ReceivedTarget::Whole(target);
