@@ -43,6 +43,8 @@ pub(super) struct ConnectionState {
     pub(super) waiting_for_room: Vec<Rc<StreamState>>,
     /// Whether the peer has closed its side of the connection.
     pub(super) peer_closed: bool,
+    /// Whether writing has failed: what is to be sent is dropped.
+    pub(super) takes_nothing: bool,
     /// Why the connection carries nothing more.
     pub(super) failure: Option<StreamFailure>,
     /// The odd frames after which the connection ends; 0 for no limit.
@@ -71,6 +73,7 @@ impl SharedConnection {
                 waiting_without_stream: Vec::new(),
                 waiting_for_room: Vec::new(),
                 peer_closed: false,
+                takes_nothing: false,
                 failure: None,
                 glitch_count_max,
                 read_count: None,

@@ -182,6 +182,10 @@ impl SharedConnection {
             // A peer that speaks something else gets nothing.
             return Poll::Ready(());
         }
+        if state.takes_nothing {
+            state.drop_output();
+            return Poll::Ready(());
+        }
         loop {
             if state.codec.has_owed() {
                 let (codec, out) = state.out();
@@ -213,11 +217,23 @@ impl SharedConnection {
 }
 
 impl ConnectionState {
+    /// Nothing more can be written.
     fn broken(&mut self, error: &io::Error) -> Poll<()> {
-        self.fail(StreamFailure::Broken(error.kind()));
+        if self.codec.role() == Role::Client {
+            // A server may have answered before it closed: what has come is read, up to the end, which says
+            // the same.
+            self.takes_nothing = true;
+        } else {
+            self.fail(StreamFailure::Broken(error.kind()));
+        }
+        self.drop_output();
+        Poll::Ready(())
+    }
+
+    fn drop_output(&mut self) {
         self.out.clear();
         self.sent = 0;
-        Poll::Ready(())
+        self.wake_for_room();
     }
 
     /// The peer sends nothing more: what is not whole never will be.

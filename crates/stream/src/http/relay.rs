@@ -144,17 +144,13 @@ pub(crate) async fn exchange(
             },
             uploaded,
         ) => {
-            let whole = uploaded.is_ok() && client.source.is_done();
-            match &uploaded {
-                Err(error) => request_failed(context, exchange, error, ends_by_close),
-                Ok(()) if whole => {}
-                Ok(()) => exchange.ending.note(EndingCause::Client, EndingPhase::Data),
-            }
+            let is_whole = uploaded.is_ok() && client.source.is_done();
+            note_request_end(context, exchange, &uploaded, (is_whole, ends_by_close));
             // What the server did not read of the request is dropped: the client has its response,
             // and may send another request on the connection (as in HAProxy).
-            let keep_client = whole || matches!(uploaded, Err(RelayError::To(_)));
+            let keep_client = is_whole || matches!(uploaded, Err(RelayError::To(_)));
             let end = ExchangeEnd {
-                is_whole: whole,
+                is_whole,
                 is_persistent: keep_server,
                 is_authenticated_as_client: private,
             };
@@ -182,6 +178,20 @@ pub(crate) async fn exchange(
     let is_over = client.source.is_done() && takes_more.get() && end.replaces_response();
     leave(context, exchange, slot, lease, is_over);
     end
+}
+
+/// Notes how the request ended of an exchange whose client has its response.
+fn note_request_end(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    uploaded: &Result<(), RelayError>,
+    (is_whole, ends_by_close): (bool, bool),
+) {
+    match uploaded {
+        Err(error) => request_failed(context, exchange, error, ends_by_close),
+        Ok(()) if is_whole => {}
+        Ok(()) => exchange.ending.note(EndingCause::Client, EndingPhase::Data),
+    }
 }
 
 /// Ends an exchange whose client does not have the server's response. A connection that carried it alone

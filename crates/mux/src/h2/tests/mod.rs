@@ -526,6 +526,36 @@ fn a_connection_whose_driver_is_gone_carries_nothing() {
     .unwrap();
 }
 
+/// What is written then fails, before what came is read.
+#[test]
+fn a_server_may_answer_and_close_within_a_request() {
+    block_on(async {
+        let (streams, mut driver, mut end) = server();
+        let _carried = spawn_local(async move { poll_fn(|cx| driver.poll(cx)).await });
+        end.settle().await;
+        let mut connection = ServerConnection::on_stream(&streams, Limits::default());
+        connection.begin_request(&request(), BodyLength::Chunked, None);
+        let deadline = Deadline::new();
+        let wait = WaitLimit::each(&deadline, PATIENCE);
+        let mut duplex = connection.duplex();
+        duplex.sink.flush(&wait).await.unwrap();
+        end.until("the head comes", |end| !end.begun.is_empty())
+            .await;
+        // END_STREAM and END_HEADERS; `:status 200`.
+        end.send_frame(1, 5, 1, b"\x88");
+        end.advance();
+        drop(end);
+        // No turn for the driver between.
+        let _ = duplex.sink.body(&wait, b"body").await;
+        let _ = duplex.sink.flush(&wait).await;
+        let mut response = Response::new(HeadLimits::default());
+        let received = duplex.source.response(&wait, Method::Get, &mut response);
+        received.await.unwrap();
+        assert_eq!(response.status(), 200);
+    })
+    .unwrap();
+}
+
 #[test]
 fn a_server_that_does_not_read_is_not_waited_for_without_end() {
     block_on(async {
