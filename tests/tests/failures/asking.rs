@@ -6,7 +6,7 @@ use ballast_tests::frame_client::{END_HEADERS, END_STREAM, kind};
 use ballast_tests::{Client, FrameClient};
 
 /// A client's connection.
-pub enum Asking {
+pub(crate) enum Asking {
     /// One of HTTP/1.
     Http1(Client),
     /// One of HTTP/2, and the number of its next stream.
@@ -15,7 +15,7 @@ pub enum Asking {
 
 impl Asking {
     /// Connects.
-    pub fn connect(port: u16, is_h2: bool) -> Self {
+    pub(crate) fn connect(port: u16, is_h2: bool) -> Self {
         match is_h2 {
             false => Self::Http1(Client::connect(port)),
             true => Self::Http2(FrameClient::connect(port, &[]), 1),
@@ -24,7 +24,7 @@ impl Asking {
 
     /// Sends a request, head and body together, and says how it ended: a status and what came of the
     /// body, `nothing`, `closed`, or a reset with its code.
-    pub fn ask(&mut self, method: &str) -> String {
+    pub(crate) fn ask(&mut self, method: &str) -> String {
         let body = if method == "GET" { "" } else { "body" };
         match self {
             Self::Http1(client) => ask_http1(client, method, body),

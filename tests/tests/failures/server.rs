@@ -11,7 +11,7 @@ use ballast_tests::free_port;
 
 /// What a server says in place of a good response, in its version of HTTP.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Says {
+pub(crate) enum Says {
     /// A server of HTTP/1 sends these bytes.
     Http1(&'static str),
     /// A server of HTTP/2 sends these frames: type, flags, payload.
@@ -20,7 +20,7 @@ pub enum Says {
 
 /// What a server does after what it says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum After {
+pub(crate) enum After {
     /// It closes the connection.
     Close,
     /// It does not even listen.
@@ -32,17 +32,17 @@ pub enum After {
 }
 
 /// A running server.
-pub struct Failing {
+pub(crate) struct Failing {
     /// Where it listens, on 127.0.0.1.
-    pub port: u16,
+    pub(crate) port: u16,
     /// So many requests have a good response before the first fails.
-    pub good_left: Arc<AtomicU32>,
+    pub(crate) good_left: Arc<AtomicU32>,
     /// So many requests have come.
-    pub requests: Arc<AtomicU32>,
+    pub(crate) requests: Arc<AtomicU32>,
 }
 
 /// The type of the last frame of a connection (RFC 9113 section 6.8): it belongs to no stream.
-pub const GOAWAY: u8 = 7;
+pub(crate) const GOAWAY: u8 = 7;
 
 const GOOD_RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 /// `:status 200` and `content-length: 0`.
@@ -56,7 +56,7 @@ const ACK: u8 = 1;
 
 impl Failing {
     /// Starts it.
-    pub fn start(says: Says, after: After) -> Self {
+    pub(crate) fn start(says: Says, after: After) -> Self {
         let this = Self {
             port: free_port(),
             good_left: Arc::default(),
