@@ -124,7 +124,7 @@ class Proxy:
         return b"".join(pieces).decode(errors="replace").strip()
 
     def apply(self, text):
-        said = self.ask(f"apply <<END-OF-FILE\n{self.filled(text)}END-OF-FILE")
+        said = self.ask(f"apply <<THE-END\n{self.filled(text)}THE-END")
         if "is in force" not in said and "Nothing to change" not in said:
             raise RuntimeError(f"apply: {said[:400]}")
 

@@ -64,9 +64,7 @@ impl RuntimeApi {
     /// Applies a configuration, and returns the response.
     #[must_use]
     pub fn apply(&self, configuration: &str) -> String {
-        self.ask(&format!(
-            "apply <<END-OF-FILE\n{configuration}\nEND-OF-FILE"
-        ))
+        self.ask(&format!("apply <<THE-END\n{configuration}\nTHE-END"))
     }
 
     /// `show stat`: the rows by `proxy/service`.

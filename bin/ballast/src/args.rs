@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn the_usage_names_every_option() {
         let usage = crate::version::usage(crate::version::ProgramName::Ballast);
-        let named: Vec<&str> = usage.split([' ', ',', '\n']).collect();
+        let named: Vec<&str> = usage.split([' ', ',', ':', '\n']).collect();
         let letters = || ('a'..='z').chain('A'..='Z');
         let one = letters().map(|letter| format!("-{letter}"));
         let two =

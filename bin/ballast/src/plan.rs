@@ -26,7 +26,7 @@ const EXIT_DRAINS: u8 = 3;
 const EXIT_REFUSED: u8 = crate::USAGE;
 
 /// The line that ends the payload; no configuration has it.
-const PAYLOAD_END: &str = "%ballast-plan-ends-here%";
+const PAYLOAD_END: &str = "%-end-%";
 
 /// Asks the process and prints the answer. Returns the exit code.
 pub(crate) fn run(options: &PlanOptions) -> u8 {

@@ -201,7 +201,7 @@ pub(crate) fn usage(name: ProgramName) -> String {
          \u{20}       -c              check the configuration and leave (-V: say more, -q: say nothing)\n\
          \u{20}       -cc <condition> evaluate a condition: 0 true, 1 false, 2 unreadable\n\
          \u{20}       -C <directory>  go there before files are read\n\
-         \u{20}       -v, -vv         version; how it was built\n\
+         \u{20}       -v, -vv         version; how it was built; -h: this text\n\
          \u{20}       -D              go to the background; -p <file> writes the process number\n\
          \u{20}       -W, -Ws         a master watches the worker; -Ws tells systemd when it is ready\n\
          \u{20}       -S <address>    the master's command socket\n\

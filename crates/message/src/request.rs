@@ -81,18 +81,14 @@ impl Request {
     /// The target as it goes out over HTTP/1. One that was composed of HTTP/2's pseudo-fields is
     /// absolute for rules and logs, and is sent as a path, as in HAProxy.
     pub fn wire_target(&self) -> &[u8] {
-        if !self.is_composed {
-            return self.target();
+        if self.is_composed && self.shape.form == TargetForm::Absolute {
+            return match self.path_and_query() {
+                b"" if self.method == Method::Options => b"*",
+                b"" => b"/",
+                path => path,
+            };
         }
-        let sent = match self.shape.form {
-            TargetForm::Absolute => self.path_and_query(),
-            _ => self.target(),
-        };
-        match sent {
-            b"" if self.method == Method::Options => b"*",
-            b"" => b"/",
-            sent => sent,
-        }
+        self.target()
     }
 
     /// The form of the target.
@@ -191,7 +187,7 @@ impl Request {
     /// A target that has neither path nor query (`*`, `host:port`, `http://host`) is replaced.
     pub fn set_path(&mut self, path: &[u8]) -> Result<(), NoRoom> {
         if self.path_and_query().is_empty() {
-            return self.set_target(path);
+            return self.replace_target(path);
         }
         let path = self.behind_authority(path);
         let old = self.shape.path();
@@ -207,7 +203,7 @@ impl Request {
     /// when there is neither.
     pub fn set_path_and_query(&mut self, path_and_query: &[u8]) -> Result<(), NoRoom> {
         if self.path_and_query().is_empty() {
-            return self.set_target(path_and_query);
+            return self.replace_target(path_and_query);
         }
         let path_and_query = self.behind_authority(path_and_query);
         let start = self.shape.path_and_query().start;
@@ -215,6 +211,15 @@ impl Request {
             Segment::Kept(0..start),
             Segment::new(HeadText::Token, path_and_query),
         ])
+    }
+
+    /// Sets a target in place of one that has neither path nor query. One of HTTP/2 is not replaced by
+    /// nothing: as in HAProxy it goes out as it came.
+    fn replace_target(&mut self, target: &[u8]) -> Result<(), NoRoom> {
+        match self.is_composed && target.is_empty() {
+            true => Ok(()),
+            false => self.set_target(target),
+        }
     }
 
     /// Sets the text after the `?` (given without it): `set-query`. An empty query removes the `?`.
