@@ -1,7 +1,7 @@
 //! The process around the reconciler.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ballast_cli::Control as _;
 use ballast_config::Machine;
@@ -118,10 +118,14 @@ impl ReconcilerHost for ServingProcess {
 
 /// The machine, as a configuration in these files asks about it.
 pub(crate) fn machine(options: &Options, files: &ConfigFiles) -> LocalMachine {
-    let named = files.iter().map(|(name, _)| name);
-    // Text of commands has no file.
-    let names: Vec<String> = named.filter(|name| *name != NO_FILE).cloned().collect();
-    LocalMachine::new(&names, options.local_peer.as_deref(), options.master_worker)
+    // `HAPROXY_CFGFILES` names the files of the start, whatever is applied later, or each configuration
+    // from elsewhere would change the environment. Text of commands has no file.
+    static FILES_OF_START: OnceLock<Vec<String>> = OnceLock::new();
+    let names = FILES_OF_START.get_or_init(|| {
+        let named = files.iter().map(|(name, _)| name);
+        named.filter(|name| *name != NO_FILE).cloned().collect()
+    });
+    LocalMachine::new(names, options.local_peer.as_deref(), options.master_worker)
 }
 
 /// The content of a state file: of the machine, or of the answers that were recorded.
