@@ -258,6 +258,7 @@ async fn connect_and_carry(
         lease.duplex().peer.reset();
     }
     lease.close_in_order();
+    drop(lease);
     drop(slot);
     Flow::Continue(ending)
 }

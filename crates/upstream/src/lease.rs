@@ -297,9 +297,9 @@ impl Lease {
         self.leased.connection.exchange_count()
     }
 
-    /// Closes it with a FIN, unless a reset was asked for: as in HAProxy a tunnel ends so, whatever
+    /// Has it closed with a FIN, unless a reset was asked for: as in HAProxy a tunnel ends so, whatever
     /// its reason, and what was sent arrives.
-    pub fn close_in_order(mut self) {
+    pub fn close_in_order(&mut self) {
         self.leased.closes_in_order = true;
     }
 

@@ -161,10 +161,10 @@ pub(crate) async fn exchange(
             // reserve memory for it.
             Box::pin(tunnel(context, client, &mut lease.duplex(), exchange, slot)).await;
             lease.close_in_order();
-            return RelayEnd::Done {
+            RelayEnd::Done {
                 fate: ConnectionFate::Close,
                 lease: None,
-            };
+            }
         }
         TransferEnd::Answered(ResponseOutcome::Retry(reason), _) => RelayEnd::Retry(reason),
         TransferEnd::Answered(ResponseOutcome::Exit(exit), _) => RelayEnd::Exit(exit),
