@@ -22,8 +22,8 @@ impl Facts for World<'_> {
 }
 
 impl ProcessFacts for World<'_> {
-    fn env(&self, _: &str) -> Option<&[u8]> {
-        Some(self.0)
+    fn env(&self, _: &str) -> Option<std::sync::Arc<[u8]>> {
+        Some(self.0.into())
     }
 }
 
