@@ -3,6 +3,10 @@
 //!
 //! Both programs run one configuration with a port for each combination of options, and get the
 //! same 10,000 keys.
+//!
+//! And a server that refuses connections costs no request that another one can serve.
+
+use std::thread;
 
 use ballast_tests::origin::answer;
 use ballast_tests::{Client, Origin, Program, Proxy, free_port};
@@ -149,5 +153,40 @@ fn every_hash_chooses_what_haproxy_chooses() {
             used.len() >= least,
             "{lines}: the keys reach several servers: {used:?}"
         );
+    }
+}
+
+/// It is always the one that is free. HAProxy 3.2 fails up to one request in twenty-five of such crowds.
+#[test]
+fn a_server_that_refuses_costs_nothing_while_others_are_only_full() {
+    /// More than the slots of the servers that answer.
+    const CLIENTS: usize = 24;
+    const REQUESTS: usize = 20;
+    for (balance, redispatch) in [("leastconn", ""), ("leastconn", " 1"), ("roundrobin", " 1")] {
+        for limit in ["", " maxconn 2"] {
+            let origins = [(); 2].map(|()| Origin::start(|_| answer(200, "")));
+            let [port, refusing] = [free_port(), free_port()];
+            let text = format!(
+                "global\n nbthread 1\ndefaults\n mode http\n timeout connect 5s\n timeout client 30s\n \
+                 timeout server 30s\n timeout queue 30s\n retries 3\n option redispatch{redispatch}\n\
+                 listen crowd\n bind 127.0.0.1:{port}\n balance {balance}\n \
+                 server refuses 127.0.0.1:{refusing}{limit}\n \
+                 server one 127.0.0.1:{} maxconn 2\n server two 127.0.0.1:{} maxconn 2\n",
+                origins[0].port(),
+                origins[1].port()
+            );
+            let _proxy = Proxy::start(&Program::ballast(), &text, &[port]);
+            thread::scope(|scope| {
+                for _ in 0..CLIENTS {
+                    scope.spawn(|| {
+                        let mut client = Client::connect(port);
+                        for _ in 0..REQUESTS {
+                            let status = client.get("/").status;
+                            assert_eq!(status, 200, "{balance}, redispatch{redispatch},{limit}");
+                        }
+                    });
+                }
+            });
+        }
     }
 }

@@ -283,12 +283,16 @@ fn offer_slots(
 }
 
 /// Whether those who wait for any server lacked a slot of this one. A server without a limit was full
-/// for nobody, but they may have left it: it helps only where no other will release a slot.
+/// for nobody, but they may have left it; and one that was left lately would fail them, and be free again
+/// at once. Such a server helps only where no other will release a slot.
 fn was_lacked(backend: &Backend, server_index: usize) -> bool {
-    let is_limited = |index| backend.server_limit(index) > 0;
-    is_limited(server_index)
+    let is_lacked = |index: usize| {
+        let server = &backend.servers[index];
+        backend.server_limit(index) > 0 && !server.state.was_left_lately()
+    };
+    is_lacked(server_index)
         || !(0..backend.servers.len())
-            .any(|index| is_limited(index) && backend.serves_backend_queue(index))
+            .any(|index| is_lacked(index) && backend.serves_backend_queue(index))
 }
 
 /// Makes every exchange that waits in a backend choose again, because the backend was replaced.
@@ -398,7 +402,7 @@ async fn wait(
     }
     queued.has_waited = true;
     match server_index {
-        Some(server_index) => offer_free_slots(backend, server_index),
+        Some(server_index) => offer_slots(backend, server_index, was_lacked),
         None => (0..backend.servers.len())
             .map(|index| offer_slots(backend, index, was_lacked))
             .sum(),
