@@ -179,9 +179,10 @@ impl SharedConnection {
 }
 
 impl ConnectionState {
-    /// Whether it is of no use for new streams: it has failed, or the peer has closed its side.
+    /// Whether it is of no use for new streams: it has failed, or the peer has closed its side, or takes
+    /// nothing more.
     pub(super) fn is_gone(&self) -> bool {
-        self.peer_closed || self.failure.is_some()
+        self.peer_closed || self.takes_nothing || self.failure.is_some()
     }
 
     /// Bytes that the socket has not taken.

@@ -183,6 +183,9 @@ impl SharedConnection {
             return Poll::Ready(());
         }
         if state.takes_nothing {
+            // What is owed to the peer is dropped, too, so that it does not gather.
+            let (codec, out) = state.out();
+            codec.write_owed(out);
             state.drop_output();
             return Poll::Ready(());
         }
