@@ -54,8 +54,17 @@ impl Client {
     /// When the connection is refused.
     #[must_use]
     pub fn connect(port: u16) -> Self {
+        Self::try_connect(port).expect("the proxy accepts")
+    }
+
+    /// As [`Client::connect`], of a proxy that may refuse the client.
+    ///
+    /// # Errors
+    ///
+    /// When nobody listens, or when the proxy has closed the connection before this side saw it open.
+    pub fn try_connect(port: u16) -> io::Result<Self> {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let socket = TcpStream::connect_timeout(&address, WAIT_MAX).expect("the proxy accepts");
+        let socket = TcpStream::connect_timeout(&address, WAIT_MAX)?;
         socket
             .set_read_timeout(Some(WAIT_MAX))
             .expect("a timeout above zero");
@@ -63,10 +72,10 @@ impl Client {
             .set_write_timeout(Some(WAIT_MAX))
             .expect("a timeout above zero");
         socket.set_nodelay(true).expect("a TCP socket");
-        Self {
+        Ok(Self {
             socket,
             received: Vec::new(),
-        }
+        })
     }
 
     /// One `GET` on a connection of its own.

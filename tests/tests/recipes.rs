@@ -166,8 +166,8 @@ impl Running {
         if !body.is_empty() && !has_length {
             head.push_str(&format!("Content-Length: {}\r\n", body.len()));
         }
-        let mut client = Client::connect(self.port);
-        // A connection that is refused may break before the request was sent.
+        // A connection that is refused may break before it was seen open, or before the request was sent.
+        let mut client = Client::try_connect(self.port).ok()?;
         client.try_send(format!("{head}\r\n{body}")).ok()?;
         client.try_response(false).ok()
     }
