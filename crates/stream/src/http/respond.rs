@@ -416,6 +416,7 @@ fn response_failed(
     progress: ResponseProgress,
 ) -> ResponseOutcome {
     if error.is_not_taken() {
+        Count::FailedResponses.increment(context, exchange);
         return ResponseOutcome::Exit(Exit::ResponseMissing);
     }
     let silent = matches!(
@@ -432,7 +433,9 @@ fn response_failed(
         ReadError::Broken(_) => Observation::ReadError,
         ReadError::Malformed(_) => Observation::InvalidResponse,
     };
-    if retry.plan.retries_error(error, silent) {
+    // As in HAProxy, interim responses alone are an empty response, and no junk one.
+    let is_empty = silent || progress == ResponseProgress::Interim;
+    if retry.plan.retries_error(error, is_empty) {
         if is_failed_attempt {
             Count::FailedResponses.increment(context, exchange);
         }
