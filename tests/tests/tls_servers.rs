@@ -70,6 +70,27 @@ const BACKENDS: &[(&str, &str, &str)] = &[
     ("proxy-header", "good", "verify none send-proxy"),
 ];
 
+/// Backends that try twice: a name, the first server, and the words of its line. The second is good.
+const RETRIES: &[(&str, &str, &str)] = &[
+    ("retried", "stranger", "ca-file ca.pem"),
+    (
+        "retried-host",
+        "good",
+        "ca-file ca.pem verifyhost x.example",
+    ),
+    ("retried-name", "good", "ca-file ca.pem sni str(x.example)"),
+    (
+        "retried-name-and-host",
+        "good",
+        "ca-file ca.pem sni str(x.example) verifyhost a.example",
+    ),
+    (
+        "retried-header",
+        "good",
+        "ca-file ca.pem sni req.hdr(x-name)",
+    ),
+];
+
 /// Requests: the backend, and the value of `x-name` if it is sent.
 const CASES: &[(&str, Option<&str>)] = &[
     ("none", None),
@@ -109,6 +130,12 @@ const CASES: &[(&str, Option<&str>)] = &[
     ("proxy-header", None),
     ("retried", None),
     ("retried", None),
+    ("retried-host", None),
+    ("retried-name", None),
+    ("retried-name-and-host", None),
+    ("retried-header", None),
+    ("retried-header", Some("x.example")),
+    ("retried-header", Some("127.0.0.1")),
 ];
 
 /// The dummy origins, with the certificates of the test. Dropping them kills them.
@@ -217,12 +244,14 @@ fn start(program: &Program, origins: &Origins, log: &LogSink) -> (Proxy, u16) {
         let line = origins.line(server, words);
         text.push_str(&format!("backend {name}\n    server s {line} ssl\n"));
     }
-    text.push_str(&format!(
-        "backend retried\n    retries 1\n    option redispatch 1\n    balance roundrobin\n    \
-         server s1 {} ssl\n    server s2 {} ssl\n",
-        origins.line("stranger", "ca-file ca.pem"),
-        origins.line("good", "ca-file ca.pem"),
-    ));
+    for (name, server, words) in RETRIES {
+        text.push_str(&format!(
+            "backend {name}\n    retries 1\n    option redispatch 1\n    balance roundrobin\n    \
+             server s1 {} ssl\n    server s2 {} ssl\n",
+            origins.line(server, words),
+            origins.line("good", "ca-file ca.pem"),
+        ));
+    }
     (Proxy::start(program, &text, &[port]), port)
 }
 

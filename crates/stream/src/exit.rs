@@ -503,6 +503,9 @@ pub(crate) struct ConnectFailure {
     pub(crate) exit: Exit,
     /// Whether it may be.
     pub(crate) may_retry: bool,
+    /// Whether no other try is made, as all are used up. As in HAProxy, a certificate for another name than
+    /// the one that `sni` gave is such a failure, whichever servers are left.
+    pub(crate) is_final: bool,
     /// What TLS said, where it failed.
     pub(crate) tls: Option<OpensslError>,
 }
@@ -513,6 +516,7 @@ impl ConnectFailure {
         Self {
             exit,
             may_retry,
+            is_final: false,
             tls: None,
         }
     }

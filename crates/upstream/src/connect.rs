@@ -24,7 +24,7 @@ use crate::key::{
 };
 use crate::lease::OpenedTls;
 use crate::shared;
-use crate::tls::ServerHandshake;
+use crate::tls::{ServerHandshake, is_other_name};
 
 /// Why a connection could not be opened.
 #[derive(Debug)]
@@ -39,22 +39,18 @@ pub enum ConnectError {
     TooManyTls,
     /// There is a connection, and no TLS on it.
     Handshake(HandshakeFailure),
-}
-
-impl From<HandshakeFailure> for ConnectError {
-    fn from(failure: HandshakeFailure) -> Self {
-        Self::Handshake(failure)
-    }
+    /// As [`Self::Handshake`]: the certificate is for another name than the one that `sni` gave.
+    OtherName(HandshakeFailure),
 }
 
 impl ConnectError {
     /// What went wrong with TLS, in OpenSSL's terms; `None` where TLS itself did not fail.
     pub fn tls_error(&self) -> Option<OpensslError> {
         match self {
-            Self::Handshake(HandshakeFailure::Tls(error)) => Some(OpensslError::of(error)),
-            Self::Handshake(HandshakeFailure::Closed { .. } | HandshakeFailure::Left) => {
-                Some(OpensslError::NONE)
-            }
+            Self::Handshake(failure) | Self::OtherName(failure) => Some(match failure {
+                HandshakeFailure::Tls(error) => OpensslError::of(error),
+                HandshakeFailure::Closed { .. } | HandshakeFailure::Left => OpensslError::NONE,
+            }),
             _ => None,
         }
     }
@@ -73,7 +69,7 @@ impl fmt::Display for ConnectError {
             Self::Refused(error) => error.fmt(out),
             Self::ProxyHeader => out.write_str("the PROXY header would be too long"),
             Self::TooManyTls => out.write_str("Too many SSL connections"),
-            Self::Handshake(_) => out.write_str("SSL handshake failure"),
+            Self::Handshake(_) | Self::OtherName(_) => out.write_str("SSL handshake failure"),
         }
     }
 }
@@ -191,7 +187,7 @@ async fn handshake(
     server: &Server,
     (tls, count): (&ServerTls, TlsConnectionCount),
     requirements: &ConnectionRequirements,
-) -> Result<(Transport, OpenedTls), HandshakeFailure> {
+) -> Result<(Transport, OpenedTls), ConnectError> {
     let name = match (&requirements.sni, tls.sni()) {
         (ConnectionName::Configured, Sni::Fixed(name)) => name.as_deref().map(str::as_bytes),
         (ConnectionName::Configured, Sni::PerExchange) => None,
@@ -202,13 +198,18 @@ async fn handshake(
         .then(|| websocket_alpn(&server.model))
         .flatten();
     let protocol = protocol.map(|protocol| [protocol.to_owned()]);
-    let handshake =
-        ServerHandshake::new(server, name)?.offer(protocol.as_ref().map(<[String; 1]>::as_slice));
+    let failed = |failure| match name.is_some_and(|name| !name.is_empty()) {
+        true if is_other_name(&failure) => ConnectError::OtherName(failure),
+        _ => ConnectError::Handshake(failure),
+    };
+    let handshake = ServerHandshake::new(server, name)
+        .map_err(failed)?
+        .offer(protocol.as_ref().map(<[String; 1]>::as_slice));
     let server_name = name.filter(|_| handshake.sends_name()).map(Into::into);
     let sent = stream.write_all(header).await;
-    sent.map_err(|_| HandshakeFailure::Closed { had_bytes: false })?;
+    sent.map_err(|_| failed(HandshakeFailure::Closed { had_bytes: false }))?;
     let config = Arc::clone(handshake.config());
-    let (transport, facts) = handshake.run(stream).await?;
+    let (transport, facts) = handshake.run(stream).await.map_err(failed)?;
     let opened = OpenedTls {
         config,
         facts: Arc::new(facts),

@@ -84,16 +84,22 @@ impl<'a> ServerHandshake<'a> {
     }
 }
 
+/// Whether a handshake failed because the certificate is for another name.
+pub(crate) fn is_other_name(failure: &HandshakeFailure) -> bool {
+    matches!(
+        failure,
+        HandshakeFailure::Tls(Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ))
+    )
+}
+
 /// HAProxy's text for a handshake that failed, `is_named` where a name was sent.
 pub(crate) fn failure_text(failure: &HandshakeFailure, is_named: bool) -> &'static str {
-    match failure {
-        HandshakeFailure::Tls(Error::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        )) if is_named => "Server presented an SSL certificate different from the expected one",
-        HandshakeFailure::Tls(Error::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        )) => "Server presented an SSL certificate different from the configured one",
-        _ => "SSL handshake failure",
+    match is_other_name(failure) {
+        true if is_named => "Server presented an SSL certificate different from the expected one",
+        true => "Server presented an SSL certificate different from the configured one",
+        false => "SSL handshake failure",
     }
 }
 

@@ -244,19 +244,25 @@ impl ConnectionPlan {
         self.may_try_again() && retry_on.statuses.contains(&status)
     }
 
-    /// Whether a missing or broken response is retried. `silent`: the server sent nothing.
-    pub(crate) fn retries_error(&self, error: &ReadError, silent: bool) -> bool {
+    /// Whether a missing or broken response is retried. `is_empty`: the server sent nothing of a final
+    /// response.
+    pub(crate) fn retries_error(&self, error: &ReadError, is_empty: bool) -> bool {
         let Some(retry_on) = &self.retry_on else {
             return false;
         };
         let named = match error {
             ReadError::TimedOut => retry_on.response_timeout,
-            ReadError::Closed | ReadError::Broken(_) if silent => retry_on.empty_response,
+            ReadError::Closed | ReadError::Broken(_) if is_empty => retry_on.empty_response,
             ReadError::Closed | ReadError::Broken(_) | ReadError::Malformed(_) => {
                 retry_on.junk_response
             }
         };
         named && self.may_try_again()
+    }
+
+    /// Uses up the tries that are left. The log tells of them as of others.
+    fn use_up(&mut self, exchange: &mut Exchange) {
+        exchange.tally.retries += std::mem::take(&mut self.tries_left);
     }
 
     /// Uses up a try, and has the next one go to the same server.
@@ -481,6 +487,9 @@ async fn connection(
         }
         probe::observe(backend, slot.server_index(), Observation::ConnectError);
         exchange.times.connected = None;
+        if failure.is_final {
+            plan.use_up(exchange);
+        }
         if !plan.may_try_again() || !failure.may_retry {
             return Flow::Break(failure.exit);
         }
@@ -725,6 +734,7 @@ async fn open(
         Ok(Ok(Err(error))) => Err(ConnectFailure {
             exit: Exit::ConnectRefused,
             may_retry: may_retry && !matches!(error, ConnectError::NoAddress),
+            is_final: matches!(error, ConnectError::OtherName(_)),
             tls: error.tls_error(),
         }),
         Err(_) => Err(ConnectFailure::new(Exit::ConnectTimeout, may_retry)),

@@ -169,9 +169,12 @@ fn a_certificate_that_is_not_trusted_or_of_another_name_is_no_connection() {
         let server = &backend.servers[0];
         server.tls.as_ref().unwrap().configure(config);
         let opened = block_on(open(backend, None)).unwrap();
-        let Err(ConnectError::Handshake(failure)) = opened else {
-            panic!("{opened:?}");
+        let (failure, is_of_name) = match opened {
+            Err(ConnectError::Handshake(failure)) => (failure, false),
+            Err(ConnectError::OtherName(failure)) => (failure, true),
+            opened => panic!("{opened:?}"),
         };
+        assert_eq!(is_of_name, alert == AlertDescription::BadCertificate);
         assert_eq!(failure_text(&failure, true), text);
         assert_eq!(origin.handshake().alert, Some(alert));
         assert_eq!(server.state.connections.current(), 0);
