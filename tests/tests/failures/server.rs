@@ -57,15 +57,21 @@ const ACK: u8 = 1;
 impl Failing {
     /// Starts it.
     pub(crate) fn start(says: Says, after: After) -> Self {
+        // The kernel chooses the port of who listens: one that is free a moment before may be another's by now.
+        let listener = match after {
+            After::Refuse => None,
+            _ => Some(TcpListener::bind(("127.0.0.1", 0)).expect("a free port")),
+        };
         let this = Self {
-            port: free_port(),
+            port: listener.as_ref().map_or_else(free_port, |listener| {
+                listener.local_addr().expect("it is bound").port()
+            }),
             good_left: Arc::default(),
             requests: Arc::default(),
         };
-        if after == After::Refuse {
+        let Some(listener) = listener else {
             return this;
-        }
-        let listener = TcpListener::bind(("127.0.0.1", this.port)).expect("a free port");
+        };
         let (good_left, requests) = (Arc::clone(&this.good_left), Arc::clone(&this.requests));
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
