@@ -385,6 +385,7 @@ impl WorkerSetup {
         set_local(Rc::clone(&local));
         arrivals(&local, &self.instance).install();
         spawn_service(tend_idle_clients(Rc::clone(&local)));
+        spawn_service(pool::watch());
         // They live as long as the worker: dropping them ends the probes.
         let probes: Probes = probe::start(&self.health_controller, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use ballast_message::{BodyLength, NameCases, Request};
 use ballast_transport::Transport;
@@ -152,6 +153,28 @@ impl ServerConnection {
                     && transport.is_quiet()
             }
             Link::Stream { streams, .. } => streams.free_count() > 0,
+        }
+    }
+
+    /// Ready when an idle connection has become unusable: the server has sent something or closed. Until
+    /// then the task is woken by whatever comes. It reads nothing of a clear connection; records that
+    /// concern only TLS, such as session tickets, are taken.
+    pub fn poll_unusable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match &self.link {
+            Link::Whole(transport) => {
+                while transport.poll_readable(cx).is_ready() {
+                    if !self.is_reusable() {
+                        return Poll::Ready(());
+                    }
+                }
+                Poll::Pending
+            }
+            Link::Stream {
+                streams, stream, ..
+            } => match stream.poll_ended(cx) {
+                Poll::Pending if streams.free_count() > 0 => Poll::Pending,
+                _ => Poll::Ready(()),
+            },
         }
     }
 

@@ -64,11 +64,11 @@ impl KeptConnections {
         self.0.borrow_mut().clear();
     }
 
-    /// Closes those that their server has ended, and waits for the others: they can carry nothing any
-    /// more, and are not to look like ones that are in use. Never ready.
-    pub(crate) fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Closes those that their server has ended, or on which it sent something, and waits for the others:
+    /// they can carry nothing any more, and are not to look like ones that are in use. Never ready.
+    pub(crate) fn poll_unusable(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut connections = self.0.borrow_mut();
-        connections.retain_mut(|kept| kept.lease.duplex().peer.poll_ended(cx).is_pending());
+        connections.retain(|kept| kept.lease.poll_unusable(cx).is_pending());
         Poll::Pending
     }
 

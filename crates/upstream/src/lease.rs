@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use ballast_engine::{Backend, Server, ServerState, TlsConnectionCount};
 use ballast_message::{BodyLength, Request};
@@ -274,6 +275,12 @@ impl Lease {
     /// Whether it can carry another exchange: the server sent nothing and did not close.
     pub fn is_reusable(&self) -> bool {
         self.leased.connection.is_reusable()
+    }
+
+    /// Ready when it can carry no other exchange any more: the server sent something, or closed. Else the
+    /// task is woken when something happens.
+    pub fn poll_unusable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.leased.connection.poll_unusable(cx)
     }
 
     /// Whether it carries something of one client, an address or an identity, and must not be

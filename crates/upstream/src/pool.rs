@@ -10,20 +10,29 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use ballast_engine::{Backend, Server, ServerState};
 use ballast_model::HttpReuse;
+use ballast_worker::sleep;
 
 use crate::key::IdleGroupKey;
 use crate::shared;
 use crate::{ConnectionRequirements, Lease};
 
+/// The time between two looks at the idle connections ([`watch`]). On a busy worker most are taken
+/// again within it, and nobody has waited for an event of theirs.
+const WATCH_PERIOD: Duration = Duration::from_millis(50);
+
 thread_local! {
     static POOL: RefCell<HashMap<usize, ServerIdle, BuildHasherDefault<AddressHasher>>> =
         RefCell::default();
+    /// Wakes [`watch`] when a connection becomes idle; none while it will look by itself.
+    static WATCHER: RefCell<Option<Waker>> = const { RefCell::new(None) };
 }
 
 /// Hashes a memory address. No defence against chosen keys is needed.
@@ -224,7 +233,7 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
         }
         if !server_idle.has_room(limit) {
             // One that the server has closed meanwhile gives its place.
-            server_idle.drop_closed();
+            server_idle.close(|idle| !idle.connection.is_reusable());
             if !server_idle.has_room(limit) {
                 return;
             }
@@ -235,25 +244,43 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
             since: now,
         });
     });
+    if let Some(watcher) = WATCHER.take() {
+        watcher.wake();
+    }
 }
 
-/// Closes connections that were idle for too long or were closed by the server. To be called
-/// periodically on each worker.
+/// Closes idle connections on which the server sends or which it closes, soon after it does; to be run
+/// on each worker, without end. It sleeps while nothing happens.
+pub async fn watch() {
+    loop {
+        let mut has_looked = false;
+        poll_fn(|cx| {
+            if has_looked {
+                return Poll::Ready(());
+            }
+            has_looked = true;
+            POOL.with_borrow_mut(|pool| {
+                for server_idle in pool.values_mut() {
+                    server_idle.close(|idle| idle.connection.poll_unusable(cx).is_ready());
+                }
+            });
+            WATCHER.set(Some(cx.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+        WATCHER.take();
+        sleep(WATCH_PERIOD).await;
+    }
+}
+
+/// Closes connections that were idle for too long. To be called periodically on each worker.
 pub fn purge(now: Instant) {
     shared::purge();
     POOL.with_borrow_mut(|pool| {
         pool.retain(|_, server_idle| {
-            let (purge, state) = (server_idle.purge, Arc::clone(&server_idle.state));
+            let purge = server_idle.purge;
             server_idle.need.pass(now, purge);
-            let is_gone = |idle: &mut IdleConnection| {
-                now.saturating_duration_since(idle.since) >= purge || !idle.connection.is_reusable()
-            };
-            for idle in server_idle.extract(is_gone) {
-                // Closed before it is uncounted, here and elsewhere: the number of connections in
-                // use is computed as open minus idle, and must never include one that nobody uses.
-                drop(idle);
-                state.idle.leave();
-            }
+            server_idle.close(|idle| now.saturating_duration_since(idle.since) >= purge);
             server_idle.count > 0
         });
     });
@@ -308,9 +335,11 @@ impl ServerIdle {
         self.count < limit && self.needs_one_more()
     }
 
-    /// Closes what cannot be used any more.
-    fn drop_closed(&mut self) {
-        for idle in self.extract(|idle| !idle.connection.is_reusable()) {
+    /// Closes those for which `is_gone` is true.
+    fn close(&mut self, is_gone: impl FnMut(&mut IdleConnection) -> bool) {
+        for idle in self.extract(is_gone) {
+            // Closed before it is uncounted, here and elsewhere: the number of connections in use is
+            // computed as open minus idle, and must never include one that nobody uses.
             drop(idle);
             self.state.idle.leave();
         }
@@ -393,12 +422,13 @@ fn key(server: &Server) -> usize {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::io::Write;
     use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
     use ballast_engine::{Generation, Process, Registry};
     use ballast_model as model;
     use ballast_mux::Limits;
-    use ballast_worker::block_on;
+    use ballast_worker::{block_on, spawn_local};
 
     use super::*;
     use crate::{ClientAddresses, ConnectionKey, ExchangeValues, connect};
@@ -423,54 +453,103 @@ mod tests {
         Generation::compile(1, Arc::new(config), &registry)
     }
 
-    #[test]
-    fn connections_to_elsewhere_are_not_looked_through() {
-        let host = |n: u8| Ipv4Addr::new(127, 0, 7, n);
-        // One port, many addresses.
+    fn host(n: u8) -> Ipv4Addr {
+        Ipv4Addr::new(127, 0, 7, n)
+    }
+
+    /// One port, many addresses.
+    fn listeners() -> Vec<TcpListener> {
         let first = TcpListener::bind((host(1), 0)).unwrap();
         let port = first.local_addr().unwrap().port();
-        let mut listeners = vec![first];
-        listeners.extend((2..=100).map(|n| TcpListener::bind((host(n), port)).unwrap()));
+        let others = (2..=100).map(|n| TcpListener::bind((host(n), port)).unwrap());
+        [first].into_iter().chain(others).collect()
+    }
+
+    fn wanted(backend: &Backend, server: &Server, n: u8) -> ConnectionRequirements {
+        let client = ClientAddresses {
+            destination: Some(SocketAddr::from((host(n), 80))),
+            ..ClientAddresses::default()
+        };
+        ConnectionRequirements::of(
+            backend,
+            server,
+            &client,
+            ExchangeValues::default(),
+            Limits::default(),
+        )
+    }
+
+    /// A connection to each listener, and its other end.
+    async fn open(
+        backend: &Backend,
+        server: &Arc<Server>,
+        listeners: &[TcpListener],
+    ) -> Vec<(Lease, TcpStream)> {
+        let mut leases = Vec::new();
+        for (n, listener) in (1..).zip(listeners) {
+            let key = ConnectionKey::new(backend, server, wanted(backend, server, n));
+            let lease = connect(server, key).await.unwrap();
+            leases.push((lease, listener.accept().unwrap().0));
+        }
+        leases
+    }
+
+    #[test]
+    fn connections_to_elsewhere_are_not_looked_through() {
+        let listeners = listeners();
         let generation = generation_of(&listeners);
         let backend = &generation.backends[0];
         let server = &backend.servers[0];
-        let wanted = |n: u8| {
-            let client = ClientAddresses {
-                destination: Some(SocketAddr::from((host(n), 80))),
-                ..ClientAddresses::default()
-            };
-            ConnectionRequirements::of(
-                backend,
-                server,
-                &client,
-                ExchangeValues::default(),
-                Limits::default(),
-            )
-        };
         block_on(async {
-            let mut leases = Vec::new();
-            for (n, listener) in (1..).zip(&listeners) {
-                let key = ConnectionKey::new(backend, server, wanted(n));
-                let lease = connect(server, key).await.unwrap();
-                leases.push((lease, listener.accept().unwrap()));
-            }
+            let leases = open(backend, server, &listeners).await;
             // In use at once, and therefore worth keeping.
             let mut peers: Vec<TcpStream> = Vec::new();
-            for (lease, (peer, _)) in leases {
+            for (lease, peer) in leases {
                 give(server, lease, Instant::now());
                 peers.push(peer);
             }
             assert_eq!(server.state.idle.current(), 100);
             LOOKS.set(0);
             for n in 1..=100 {
-                let lease = take(backend, server, false, &wanted(n)).unwrap();
-                assert!(lease.fits(backend, server, &wanted(n)));
-                assert!(take(backend, server, false, &wanted(n)).is_none());
+                let lease = take(backend, server, false, &wanted(backend, server, n)).unwrap();
+                assert!(lease.fits(backend, server, &wanted(backend, server, n)));
+                assert!(take(backend, server, false, &wanted(backend, server, n)).is_none());
                 assert_eq!(server.state.idle.current(), u32::from(100 - n));
             }
             assert_eq!(LOOKS.get(), 200, "one for each that was asked for");
             let left = idle_connection_counts()[&key(server)].0;
             assert_eq!(left, 0);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_a_server_ends_is_closed_before_anybody_wants_it() {
+        let listeners = listeners();
+        let generation = generation_of(&listeners);
+        let backend = &generation.backends[0];
+        let server = &backend.servers[0];
+        block_on(async {
+            let _watching = spawn_local(watch());
+            let leases = open(backend, server, &listeners).await;
+            let mut peers: Vec<TcpStream> = Vec::new();
+            for (lease, peer) in leases {
+                give(server, lease, Instant::now());
+                peers.push(peer);
+            }
+            // Long enough that the watch sleeps over them.
+            sleep(WATCH_PERIOD * 3).await;
+            assert_eq!(server.state.idle.current(), 100);
+            peers.truncate(80);
+            for peer in &mut peers[..30] {
+                peer.write_all(b"unasked").unwrap();
+            }
+            while server.state.idle.current() > 50 {
+                sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(server.state.connections.current(), 50);
+            sleep(WATCH_PERIOD * 3).await;
+            assert_eq!(server.state.idle.current(), 50, "the others are kept");
         })
         .unwrap();
     }

@@ -84,7 +84,7 @@ async fn next_first_byte(
             () = closed_by_stop(context, stopping) => None,
             () = leaving(context) => None,
             () = called_to_rest(row) => return Err(NoRequest::Rest),
-            () = poll_fn(|cx| kept.poll_ended(cx)) => continue,
+            () = poll_fn(|cx| kept.poll_unusable(cx)) => continue,
         };
         row.inspect(|row| row.set_idle(false));
         return match begun {

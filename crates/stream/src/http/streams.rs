@@ -88,7 +88,7 @@ pub(crate) async fn serve(
         let next = select! {
             biased;
             next = poll_fn(|cx| {
-                let _ = session.kept.poll_ended(cx);
+                let _ = session.kept.poll_unusable(cx);
                 let polled = streams.poll_next(cx);
                 if matches!(polled, Poll::Ready(NextStream::Opened(_))) {
                     // It is asked for more at once.
