@@ -31,7 +31,8 @@ class Server:
         if self.plan.get("refuses"):
             return
         loop = asyncio.get_running_loop()
-        ear = socket.socket()
+        # With the protocol asyncio sends small frames at once, without it the kernel holds back all but the first.
+        ear = socket.socket(proto=socket.IPPROTO_TCP)
         ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         ear.bind((address, port))
         self.listener = await loop.create_server(self.wire, sock=ear, backlog=BACKLOG)

@@ -82,7 +82,7 @@ class TlsWire(Wire):
         is_server = accepted is not None
         words = {} if is_server else {"server_hostname": name, "session": session}
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=is_server, **words)
-        self.is_secure, self.fault, self.is_notified = False, "", False
+        self.is_secure, self.fault, self.is_notified, self.agreed = False, "", False, {}
 
     def connection_made(self, transport):
         super().connection_made(transport)
@@ -97,7 +97,7 @@ class TlsWire(Wire):
         try:
             if not self.is_secure:
                 self.tls.do_handshake()
-                self.is_secure = True
+                self.is_secure, self.agreed = True, self.what_was_agreed()
                 if self.when_ready:
                     self.when_ready(self)
             while piece := self.tls.read(1 << 16):
@@ -178,10 +178,14 @@ class TlsWire(Wire):
         """What the handshake came to."""
         if not self.is_secure:
             return {"fault": self.fault}
+        return self.agreed | ({"fault": self.fault} if self.fault else {})
+
+    def what_was_agreed(self):
+        """To be asked for when the handshake is over: within a ticket that was cut OpenSSL says that it is not."""
         peer = self.tls.getpeercert() or {}
         names = [value for part in peer.get("subject", ()) for _, value in part]
         seen = {"version": self.tls.version(), "alpn": self.tls.selected_alpn_protocol(), "peer": names}
         seen["resumed"] = bool(self.tls.session_reused)
         if hasattr(self.tls, "name_asked"):
             seen["sni"] = self.tls.name_asked
-        return seen | ({"fault": self.fault} if self.fault else {})
+        return seen

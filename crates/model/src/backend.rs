@@ -311,6 +311,13 @@ impl RetryOn {
             || self.response_timeout
             || !self.statuses.is_empty()
     }
+
+    /// Whether a request is sent again whatever a server does that closes an idle connection meanwhile.
+    /// Under `http-reuse safe` and `aggressive` any idle connection serves first requests then: HAProxy
+    /// looks at these three words alone, and not at `retries` or the method.
+    pub fn makes_reuse_harmless(&self) -> bool {
+        self.conn_failure && self.empty_response && self.response_timeout
+    }
 }
 
 /// `http-reuse`.
@@ -318,11 +325,11 @@ impl RetryOn {
 pub enum HttpReuse {
     /// `never`.
     Never,
-    /// `safe`: the first request of a session uses a new connection or one that has been reused
-    /// before.
+    /// `safe`: the first request of a client's connection goes over a new connection, except where
+    /// [`RetryOn::makes_reuse_harmless`].
     #[default]
     Safe,
-    /// `aggressive`: connections that were reused once serve first requests too.
+    /// `aggressive`: connections that were reused once serve first requests, too.
     Aggressive,
     /// `always`.
     Always,

@@ -144,7 +144,9 @@ pub fn take(
             return Some(own);
         }
         let only_proven = match (backend.model.http_reuse, first) {
-            (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
+            (HttpReuse::Never, _) => return None,
+            _ if backend.model.retry_on.makes_reuse_harmless() => false,
+            (HttpReuse::Safe, true) => return None,
             (HttpReuse::Aggressive, true) => true,
             _ => false,
         };
