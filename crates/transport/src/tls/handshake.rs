@@ -186,6 +186,9 @@ impl<R: Role> Handshake<R> {
                 Ok(step @ (Step::Established | Step::PeerClosed))
                     if !progress.role.common().is_handshaking() =>
                 {
+                    if progress.is_waited_for() {
+                        progress.send(&socket).await?;
+                    }
                     return Ok(progress.establish(socket, step == Step::PeerClosed));
                 }
                 Ok(Step::PeerClosed) => return Err(HandshakeFailure::Closed { had_bytes: true }),
@@ -203,9 +206,7 @@ impl<R: Role> Handshake<R> {
                 }
             }
             if !progress.out.is_empty() {
-                let sent = socket.write_all(&progress.out).await;
-                sent.map_err(|_| HandshakeFailure::Closed { had_bytes: true })?;
-                progress.out.clear();
+                progress.send(&socket).await?;
             }
             if progress.received_early_data {
                 return Ok(progress.establish(socket, false));
@@ -308,6 +309,24 @@ impl<R: Role> Progress<R> {
                 other => return Ok(other),
             }
         }
+    }
+
+    /// Whether the other side waits for the last flight: a client of TLS 1.2 that resumes no session must
+    /// not send before the server has finished (RFC 5246, 7.3). All others may, so that ours goes with the
+    /// first bytes.
+    fn is_waited_for(&self) -> bool {
+        let common = self.role.common();
+        let is_full = common.handshake_kind() != Some(HandshakeKind::Resumed);
+        !self.out.is_empty()
+            && is_full
+            && common.protocol_version() == Some(ProtocolVersion::TLSv1_2)
+    }
+
+    async fn send(&mut self, socket: &Stream) -> Result<(), HandshakeFailure> {
+        let sent = socket.write_all(&self.out).await;
+        sent.map_err(|_| HandshakeFailure::Closed { had_bytes: true })?;
+        self.out.clear();
+        Ok(())
     }
 
     fn establish(self, socket: Stream, has_ended: bool) -> (Transport, TlsFacts) {

@@ -380,6 +380,25 @@ fn a_client_may_close_with_its_last_message() {
 }
 
 #[test]
+fn the_other_side_of_a_handshake_does_not_wait_for_ours_to_do_something() {
+    for version in VERSIONS {
+        let (server, config) = configs(version);
+        let (ours, mut theirs) = pair();
+        let peer = thread::spawn(move || {
+            let mut connection = ClientConnection::new(config, name()).unwrap();
+            connection.complete_io(&mut theirs).unwrap();
+            assert!(!connection.is_handshaking());
+        });
+        block_on(async {
+            let _transport = accept(&server, ours).await.unwrap();
+            // As long as a proxy that connects to a server, for one.
+            peer.join().unwrap();
+        })
+        .unwrap();
+    }
+}
+
+#[test]
 fn a_handshake_may_come_byte_by_byte() {
     let (server, config) = configs(&rustls::version::TLS13);
     let (ours, mut theirs) = pair();
