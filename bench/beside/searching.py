@@ -12,9 +12,9 @@ from shrinking import shrunk
 
 STORE = pathlib.Path(__file__).resolve().parent.parent.parent / "target/beside"
 # A difference is believed when it shows in so many plays more.
-PLAYS_MORE = 2
+PLAYS_MORE = 4
 # What is not the same each time is played so often more: chance may look like a difference for a while.
-PLAYS_MORE_UNSTEADY = 5
+PLAYS_MORE_UNSTEADY = 12
 # A program that cannot run refuses everything, and so both are alike. Grammars write a few wrong lines on purpose.
 REFUSED_SHARE_MAX = 0.25
 # Shrinking plays so many candidates of one start.
