@@ -60,6 +60,8 @@ pub struct QueuePositions {
     pub backend: u32,
     /// Whether the slot was given to an exchange in the backend's queue, not by the balancing.
     pub gave_slot_in_backend: bool,
+    /// The index of the server in whose queue it waits or has waited last.
+    pub server_index: Option<usize>,
 }
 
 impl Slot {
@@ -377,6 +379,7 @@ async fn wait(
     };
     let name = server.map(|server| server.name());
     let gauge = server.map_or(&backend.state.queue, |server| &server.state.queue);
+    positions.server_index = server_index;
     let position = match server {
         Some(_) => &mut positions.server,
         None => &mut positions.backend,

@@ -268,8 +268,11 @@ impl Health {
         if self.admin.is_maint() {
             return;
         }
-        // As at the start: one failure away from down, unless `init-state` says otherwise.
-        self.check.start_as(self.settings.init_state);
+        // As at the start: one failure away from down, unless `init-state` says otherwise. Without a check
+        // it shows that the server was in maintenance (`srv_check_health`).
+        if self.settings.check.is_some() {
+            self.check.start_as(self.settings.init_state);
+        }
         self.agent.health = self.agent.settings.rise;
         self.errors_in_row = 0;
         let checked = self.settings.check.is_some() && self.check.enabled;

@@ -612,7 +612,9 @@ async fn slot(
         }
         Ok(Err(departure)) => Flow::Break(departure.exit(exchange, EndingPhase::Queue)),
         Err(_) => {
-            let asked = plan.server.and_then(|index| backend.servers.get(index));
+            // That of a rule or a cookie, or the only one that a hash leads to.
+            let asked = plan.server.or(queue_positions.server_index);
+            let asked = asked.and_then(|index| backend.servers.get(index));
             exchange.server = asked.map(Arc::clone);
             Flow::Break(Exit::QueueTimeout)
         }

@@ -90,7 +90,7 @@ fn final_numbers(context: &Context<'_>, exchange: &Exchange) -> ExchangeNumbers 
         false => -1,
     };
     let count = |gauge: Option<&Gauge>| gauge.map_or(0, |gauge| u64::from(gauge.current()));
-    let [client_cookie, server_cookie] = match has_cookie(exchange) {
+    let [client_cookie, server_cookie] = match has_cookie(context, exchange) {
         true => [
             exchange.client_cookie.letter(),
             exchange.server_cookie.letter(),
@@ -193,11 +193,15 @@ fn nanoseconds(duration: Duration) -> i64 {
         .saturating_add(i64::from(duration.subsec_nanos()))
 }
 
-fn has_cookie(exchange: &Exchange) -> bool {
-    let rules = exchange
-        .backend
-        .as_ref()
-        .and_then(|backend| backend.model.cookie.as_ref());
+/// Whether the backend has a cookie; both halves of a `listen` are one.
+fn has_cookie(context: &Context<'_>, exchange: &Exchange) -> bool {
+    let backends = &context.running.generation.backends;
+    let back_half = || {
+        let index = context.frontend.back_half?;
+        backends.get(index)
+    };
+    let backend = exchange.backend.as_ref().or_else(back_half);
+    let rules = backend.and_then(|backend| backend.model.cookie.as_ref());
     rules.is_some_and(|rules| rules.mode != CookieMode::Passive)
 }
 
