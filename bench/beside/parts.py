@@ -10,6 +10,8 @@ READ_SECONDS_MAX = 2.0
 # Who waits for a step of the other side waits no longer: the proxy may hold back what it waits for.
 EVENT_SECONDS_MAX = 0.4
 PAUSE_SECONDS = 0.05
+# No frame is larger than what a peer takes that says nothing of it (RFC 9113, section 4.2).
+FRAME_BYTES_MAX = 16384
 # No field of these crosses to HTTP/2; a scenario has them for HTTP/1.
 HOP_FIELDS = ("host", "transfer-encoding")
 
@@ -107,4 +109,8 @@ def block(fields, stream, ends):
 
 
 def data(text, stream, ends):
-    return frames.frame(frames.DATA, frames.END_STREAM if ends else 0, stream, text.encode("latin-1"))
+    body = text.encode("latin-1")
+    starts = range(0, len(body), FRAME_BYTES_MAX) or [0]
+    flags = [frames.END_STREAM if ends and start == starts[-1] else 0 for start in starts]
+    pieces = [body[start : start + FRAME_BYTES_MAX] for start in starts]
+    return b"".join(frames.frame(frames.DATA, flag, stream, piece) for flag, piece in zip(flags, pieces))
