@@ -6,7 +6,9 @@ from messages import text_of
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 END_STREAM, ACK, END_HEADERS, PADDED, HAS_PRIORITY = 1, 1, 4, 8, 32
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-ENABLE_CONNECT_PROTOCOL = 8
+INITIAL_WINDOW_SIZE, ENABLE_CONNECT_PROTOCOL = 4, 8
+# What each side may send before it hears of a window.
+WINDOW_BYTES = 65535
 ERRORS = (
     "NO_ERROR PROTOCOL_ERROR INTERNAL_ERROR FLOW_CONTROL_ERROR SETTINGS_TIMEOUT STREAM_CLOSED FRAME_SIZE_ERROR "
     "REFUSED_STREAM CANCEL COMPRESSION_ERROR CONNECT_ERROR ENHANCE_YOUR_CALM INADEQUATE_SECURITY HTTP_1_1_REQUIRED"
@@ -53,6 +55,8 @@ class Frames:
         self.decoder, self.streams, self.goaway = hpack.Decoder(), {}, ""
         self.block, self.settings, self.has_preface, self.fault = None, {}, not is_server, ""
         self.opened = []
+        # What the peer has added to its windows less what was sent; 0 is the connection.
+        self.windows = {}
 
     def stream(self, number):
         if number not in self.streams:
@@ -110,8 +114,19 @@ class Frames:
                 key = int.from_bytes(payload[at : at + 2], "big")
                 self.settings[key] = int.from_bytes(payload[at + 2 : at + 6], "big")
             self.wire.send(frame(SETTINGS, ACK, 0))
+        elif kind == WINDOW_UPDATE:
+            self.windows[number] = self.windows.get(number, 0) + int.from_bytes(payload, "big")
         elif kind == PING and not flags & ACK:
             self.wire.send(frame(PING, ACK, 0, payload))
+
+    def room(self, number):
+        """How many bytes of a body the peer allows on a stream (RFC 9113, section 5.2)."""
+        of_stream = self.settings.get(INITIAL_WINDOW_SIZE, WINDOW_BYTES) + self.windows.get(number, 0)
+        return max(0, min(of_stream, WINDOW_BYTES + self.windows.get(0, 0)))
+
+    def spend(self, number, count):
+        for target in (0, number):
+            self.windows[target] = self.windows.get(target, 0) - count
 
     def finish_block(self, flags):
         if not flags & END_HEADERS:

@@ -162,8 +162,8 @@ impl ServerConnection {
     pub fn poll_unusable(&self, cx: &mut Context<'_>) -> Poll<()> {
         match &self.link {
             Link::Whole(transport) => {
-                while transport.poll_readable(cx).is_ready() {
-                    if !self.is_reusable() {
+                while let Poll::Ready(readable) = transport.poll_readable(cx) {
+                    if readable.is_err() || !self.is_reusable() {
                         return Poll::Ready(());
                     }
                 }

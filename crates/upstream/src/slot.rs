@@ -52,7 +52,7 @@ impl SlotServer {
 
 /// How many were served from the queues where an exchange waited, until it was or gave up, itself
 /// included; for the log.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct QueuePositions {
     /// From the servers' queues (`%sq`); 0 when the exchange did not wait there.
     pub server: u32,
@@ -60,8 +60,8 @@ pub struct QueuePositions {
     pub backend: u32,
     /// Whether the slot was given to an exchange in the backend's queue, not by the balancing.
     pub gave_slot_in_backend: bool,
-    /// The index of the server in whose queue it waits or has waited last.
-    pub server_index: Option<usize>,
+    /// The server in whose queue it waits or has waited last.
+    pub waited_for: Option<Arc<Server>>,
 }
 
 impl Slot {
@@ -379,7 +379,7 @@ async fn wait(
     };
     let name = server.map(|server| server.name());
     let gauge = server.map_or(&backend.state.queue, |server| &server.state.queue);
-    positions.server_index = server_index;
+    positions.waited_for = server.map(Arc::clone);
     let position = match server {
         Some(_) => &mut positions.server,
         None => &mut positions.backend,

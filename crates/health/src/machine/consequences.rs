@@ -269,7 +269,7 @@ impl Health {
             return;
         }
         // As at the start: one failure away from down, unless `init-state` says otherwise. Without a check
-        // it shows that the server was in maintenance (`srv_check_health`).
+        // health stays 0 after maintenance, as in HAProxy.
         if self.settings.check.is_some() {
             self.check.start_as(self.settings.init_state);
         }

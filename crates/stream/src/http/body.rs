@@ -84,7 +84,7 @@ pub(crate) fn count_unread(
 /// Has the samples see what has arrived of the request's body.
 pub(crate) fn look_at_request(client: &mut Duplex<'_>, exchange: &mut Exchange) {
     let length = exchange.request_body;
-    // Of a stream: frames that came with its head are delivered, and not received yet.
+    // Frames of a stream that came with its head are delivered, and not received yet.
     client.source.receive_delivered();
     exchange.seen_request.update(&mut client.source, length);
     if exchange.is_cut_short {

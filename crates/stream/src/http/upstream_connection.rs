@@ -613,9 +613,7 @@ async fn slot(
         Ok(Err(departure)) => Flow::Break(departure.exit(exchange, EndingPhase::Queue)),
         Err(_) => {
             // That of a rule or a cookie, or the only one that a hash leads to.
-            let asked = plan.server.or(queue_positions.server_index);
-            let asked = asked.and_then(|index| backend.servers.get(index));
-            exchange.server = asked.map(Arc::clone);
+            exchange.server = queue_positions.waited_for;
             Flow::Break(Exit::QueueTimeout)
         }
     }

@@ -311,9 +311,9 @@ impl<R: Role> Progress<R> {
         }
     }
 
-    /// Whether the other side waits for the last flight: a client of TLS 1.2 that resumes no session must
-    /// not send before the server has finished (RFC 5246, 7.3). All others may, so that ours goes with the
-    /// first bytes.
+    /// Whether a client waits for the last flight: in TLS 1.2, if it resumes no session, it must not send
+    /// before the server has finished (RFC 5246, 7.3). Servers wait for that of their client; it goes with
+    /// the request, or when the server is waited for.
     fn is_waited_for(&self) -> bool {
         let common = self.role.common();
         let is_full = common.handshake_kind() != Some(HandshakeKind::Resumed);

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use ballast_worker::block_on;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -384,6 +385,9 @@ fn the_other_side_of_a_handshake_does_not_wait_for_ours_to_do_something() {
     for version in VERSIONS {
         let (server, config) = configs(version);
         let (ours, mut theirs) = pair();
+        theirs
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         let peer = thread::spawn(move || {
             let mut connection = ClientConnection::new(config, name()).unwrap();
             connection.complete_io(&mut theirs).unwrap();
