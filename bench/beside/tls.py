@@ -181,7 +181,7 @@ class TlsWire(Wire):
         return self.agreed | ({"fault": self.fault} if self.fault else {})
 
     def what_was_agreed(self):
-        """To be asked for when the handshake is over: within a ticket that was cut OpenSSL says that it is not."""
+        """To be asked for when the handshake is over: behind a fatal alert OpenSSL says that it never was."""
         peer = self.tls.getpeercert() or {}
         names = [value for part in peer.get("subject", ()) for _, value in part]
         seen = {"version": self.tls.version(), "alpn": self.tls.selected_alpn_protocol(), "peer": names}
