@@ -1,8 +1,10 @@
 //! Connections to peers that the test simulates, over a clear transport and over records.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_message::{
@@ -229,8 +231,10 @@ fn silence_ends_a_wait_and_an_idle_connection_is_not_reused_once_its_server_spok
                 .await;
             assert!(matches!(silent, Err(ReadError::TimedOut)), "{silent:?}");
             assert!(server.is_reusable());
+            let watched = poll_fn(|cx| Poll::Ready(server.poll_unusable(cx))).await;
+            assert!(watched.is_pending());
             server_end.say("HTTP/1.1 408 Late\r\n\r\n");
-            server.transport().readable().await.unwrap();
+            poll_fn(|cx| server.poll_unusable(cx)).await;
             assert!(!server.is_reusable());
         })
         .unwrap();
