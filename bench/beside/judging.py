@@ -88,6 +88,8 @@ class Known:
             )
             if not all(re.search(row[key], text) for key, text in pairs if key in row):
                 continue
+            if "only" in row and len({re.sub(row["only"], "", text) for _, text in pairs[1:]}) > 1:
+                continue
             if "scenario" in row and not re.search(row["scenario"], json.dumps(scenario), re.S):
                 continue
             return name

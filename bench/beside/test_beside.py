@@ -118,6 +118,12 @@ class Judging(unittest.TestCase):
         sightings.add({"haproxy": {"log": ["b"], "end": "x"}, "ballast": {"log": ["b"], "end": "y"}})
         self.assertEqual([each.place for each in sightings.differences()], ["end"])
 
+    def test_a_row_with_only_explains_nothing_else(self):
+        known = judging.Known()
+        known.rows = {"bytes": {"place": "^log", "only": r"\d+$"}}
+        seen = [known.explains({}, judging.Difference("log.0", text, "GET 200 13")) for text in ("GET 200 7", "GET 502 7")]
+        self.assertEqual(seen, ["bytes", None])
+
     def test_rows_have_reasons_and_name_scripts(self):
         scripts = tomllib.loads((ROOT / "tests/conformance/deviations.toml").read_text())
         for name, row in judging.Known().rows.items():

@@ -6,7 +6,7 @@
 //! needed. The one used last is taken first: the others age and are closed after `pool-purge-delay`. A worker keeps no
 //! more of them than were recently in use at once: under `http-reuse safe` each new client opens a
 //! connection, and most of what they leave would never be used. HAProxy shows the same bound as
-//! `need_est` (`show servers conn`).
+//! `need_est` (`show servers conn`). One on which its server sends, or which it closes, is closed soon ([`watch`]).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use crate::{ConnectionRequirements, Lease};
 
 /// The time between two looks at the idle connections ([`watch`]). On a busy worker most are taken
 /// again within it, and nobody has waited for an event of theirs. A look asks each of them, without a
-/// system call: as many as were needed at once lately, some tens of nanoseconds each.
+/// system call: as many as were needed at once lately, 84 ns each (measured with 100, unoptimised).
 const WATCH_PERIOD: Duration = Duration::from_millis(50);
 
 thread_local! {
