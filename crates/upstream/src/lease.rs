@@ -71,6 +71,9 @@ impl Deref for Opened {
 #[derive(Debug)]
 pub(crate) struct OpenedConnection {
     key: ConnectionKey,
+    /// The client's connection whose exchanges it carries: that it was opened for, or that took it when it
+    /// was idle.
+    session: Cell<u64>,
     /// `None` on a clear connection.
     tls: Option<OpenedTls>,
     /// The server has authenticated one client on it, so it may serve no other.
@@ -206,6 +209,7 @@ impl Lease {
             streams: connection.streams().cloned(),
         });
         let opened = OpenedConnection {
+            session: Cell::new(key.requirements.session),
             key,
             tls,
             is_authenticated_as_client: Cell::new(false),
@@ -251,9 +255,14 @@ impl Lease {
         self.leased.opened.streams.is_some()
     }
 
-    /// The client's connection that it was opened for.
+    /// See [`OpenedConnection::session`].
     pub(crate) fn session(&self) -> u64 {
         self.leased.opened.session()
+    }
+
+    /// Has it carry the exchanges of this client's connection: its streams share it from now on.
+    pub(crate) fn pass_to(&self, session: u64) {
+        self.leased.opened.session.set(session);
     }
 
     /// Counts the exchange that begins soon among those of the connection.
@@ -357,9 +366,9 @@ impl OpenedConnection {
         self.is_authenticated_as_client.get() || self.key.requirements.is_of_one_client()
     }
 
-    /// The client's connection that it was opened for.
+    /// The client's connection whose exchanges it carries.
     pub(crate) fn session(&self) -> u64 {
-        self.key.requirements.session
+        self.session.get()
     }
 
     /// Whether it carries streams, and may carry one more: also by the server's `max-reuse`.

@@ -79,7 +79,8 @@ struct ServerIdle {
 /// Idle connections that differ in nothing; the one used last is at the end.
 #[derive(Default)]
 struct IdleGroup {
-    /// Those that have carried only one exchange (`http-reuse aggressive`).
+    /// Those that have carried only one exchange, and may be closed by their servers after it
+    /// (`http-reuse aggressive`).
     unproven: Vec<IdleConnection>,
     proven: Vec<IdleConnection>,
 }
@@ -160,8 +161,9 @@ pub fn take(
             let fits = idle.connection.fits(backend, server, wanted);
             let taken = fits.then(|| idle.connection.renew()).flatten();
             server_idle.state.idle.leave();
-            if taken.is_some() {
-                return taken;
+            if let Some(taken) = taken {
+                taken.pass_to(wanted.session);
+                return Some(taken);
             }
         }
         None
@@ -354,9 +356,11 @@ impl ServerIdle {
             None => &mut self.usual,
             Some(key) => self.groups_by_key.entry(key).or_default(),
         };
+        // A server of HTTP/2 says before it closes, and which streams it has not seen: as in HAProxy its
+        // connections need no proof.
         match idle.connection.exchange_count() {
-            0..=1 => group.unproven.push(idle),
-            2.. => group.proven.push(idle),
+            0..=1 if !idle.connection.has_streams() => group.unproven.push(idle),
+            _ => group.proven.push(idle),
         }
         self.count += 1;
     }
