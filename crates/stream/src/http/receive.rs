@@ -260,14 +260,22 @@ fn note_line(context: &Context<'_>, exchange: &mut Exchange) {
 }
 
 /// `option http-buffer-request`: waits until the body, or as much of it as fits a buffer, is
-/// there.
+/// there, for [`body_timeout`]. Where there is none, `timeout client` applies between its pieces.
 pub(crate) async fn buffer_body(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
 ) -> Flow {
-    let (request, _) = timeouts(context);
-    body::await_request(context, client, exchange, (request, 0)).await
+    let time = body_timeout(context, exchange);
+    body::await_request(context, client, exchange, (time, 0)).await
+}
+
+/// How long a body may take that a proxy waits for: its own `timeout http-request`.
+pub(super) fn body_timeout(context: &Context<'_>, exchange: &Exchange) -> Option<Duration> {
+    match &exchange.backend {
+        Some(backend) => backend.model.timeouts.http_request,
+        None => context.frontend.model.timeouts.http_request,
+    }
 }
 
 /// Ends the exchange of a client that ended before its request was whole.

@@ -7,7 +7,7 @@ use ballast_mux::{Announcement, Duplex, ReadError, WaitLimit};
 use ballast_rules::{LogStep, Service};
 
 use super::target::origin_form;
-use super::{ConnectionFate, answer, body, rules};
+use super::{ConnectionFate, answer, body, receive, rules};
 use crate::access_log;
 use crate::context::Context;
 use crate::ending::{Ending, EndingCause, EndingPhase};
@@ -20,7 +20,7 @@ use crate::services::{ServiceCall, ServiceKind, ServiceReply, ServiceReplyBody, 
 /// A piece is sent once it has about this many bytes.
 const PIECE_BYTES: usize = 8192;
 
-/// How long a form may take to arrive where no timeout is configured.
+/// How long a client may be silent within a form where no timeout is configured.
 const FORM_WAIT: Duration = Duration::from_secs(10);
 
 /// Calls the service and sends its answer.
@@ -65,10 +65,13 @@ async fn form(
     if exchange.method != Method::Post || !matches!(call, ServiceCall::Statistics { .. }) {
         return Flow::Continue(form);
     }
-    let timeouts = &context.frontend.model.timeouts;
-    let wait = timeouts.http_request.or(timeouts.client);
-    let until = ballast_worker::now() + wait.unwrap_or(FORM_WAIT);
-    let wait = WaitLimit::until(&context.upward, Some(until));
+    let wait = match receive::body_timeout(context, exchange) {
+        Some(time) => WaitLimit::until(&context.upward, Some(ballast_worker::now() + time)),
+        None => {
+            let silence = exchange.settings.client_timeout.unwrap_or(FORM_WAIT);
+            WaitLimit::each(&context.upward, Some(silence))
+        }
+    };
     let bytes_max = context.running.tune().buffer_bytes as usize;
     while form.bytes.len() < bytes_max {
         match client.source.piece(&wait).await {
