@@ -142,7 +142,7 @@ class ClientH2(Client):
             ends = word == "ask" and body is None
             out = parts.block(parts.fields_h2(request), self.last, ends)
             if word == "ask" and body is not None:
-                await self.upload(out, body)
+                await parts.send_body(self, self.last, out, body)
             else:
                 self.wire.send(out)
         elif word == "body":
@@ -161,24 +161,6 @@ class ClientH2(Client):
             self.wire.send(frames.frame(kind, flags, stream, payload.encode("latin-1")))
         else:
             await super().step(step)
-
-    async def upload(self, head, body):
-        """Sends a head and its body, as far as the peer allows it."""
-        self.take()
-        while True:
-            piece = body[: self.frames.room(self.last)]
-            body = body[len(piece) :]
-            self.frames.spend(self.last, len(piece))
-            self.wire.send(head + (parts.data(piece, self.last, not body) if piece or not body else b""))
-            if body:
-                await self.wire.until(self.is_released, parts.READ_SECONDS_MAX)
-            if not body or self.frames.room(self.last) == 0:
-                return
-            head = b""
-
-    def is_released(self):
-        self.take()
-        return self.frames.goaway or self.frames.stream(self.last).end or self.frames.room(self.last)
 
     def has_head(self):
         return self.take() and self.frames.stream(self.read_number()).blocks

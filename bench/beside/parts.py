@@ -108,6 +108,28 @@ def block(fields, stream, ends):
     return frames.frame(frames.HEADERS, flags, stream, hpack.encoded(fields))
 
 
+async def send_body(peer, number, head, body):
+    """Sends a head and its body on a stream, as far as the other side allows it."""
+    flow = peer.frames
+
+    def is_released():
+        flow.take()
+        # To a server the end of what it was asked is no end of its answer.
+        end = flow.stream(number).end
+        is_over = "reset" in end if flow.is_server else end
+        return flow.goaway or is_over or flow.room(number)
+
+    flow.take()
+    while True:
+        piece = body[: flow.room(number)]
+        body = body[len(piece) :]
+        flow.spend(number, len(piece))
+        peer.wire.send(head + (data(piece, number, not body) if piece or not body else b""))
+        if not body or not await peer.wire.until(is_released, READ_SECONDS_MAX) or not flow.room(number):
+            return
+        head = b""
+
+
 def data(text, stream, ends):
     body = text.encode("latin-1")
     starts = range(0, len(body), FRAME_BYTES_MAX) or [0]

@@ -265,8 +265,11 @@ class ConnectionH2(Connection):
             self.wire.send(parts.data("", number, True))
         elif word == "answer":
             fields = [*status(step), ("content-length", str(len(step[3])))]
-            out = parts.block(fields, number, not step[3])
-            self.wire.send(out + (parts.data(step[3], number, True) if step[3] else b""))
+            head = parts.block(fields, number, not step[3])
+            if step[3]:
+                await parts.send_body(self, number, head, step[3])
+            else:
+                self.wire.send(head)
         elif word == "cancel":
             self.wire.send(frames.frame(frames.RST_STREAM, 0, number, step[1].to_bytes(4, "big")))
         elif word == "goaway":
