@@ -138,7 +138,11 @@ async fn client_left(
         return ClientDeparture::Reset;
     }
     if gives_up {
-        return ClientDeparture::Closed;
+        let is_cut_short = context.carries_http() && !is_whole(context, client).await;
+        return match is_cut_short {
+            true => ClientDeparture::CutShort,
+            false => ClientDeparture::Closed,
+        };
     }
     let wait = WaitLimit::until(&context.upward, None);
     if context.carries_http() {
