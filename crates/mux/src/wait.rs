@@ -23,6 +23,10 @@ pub struct WaitLimit<'a> {
     pub each: Option<Duration>,
     /// A moment just past from which the first wait counts, so that the clock need not be read.
     start: Cell<Option<Instant>>,
+    /// See [`Self::or_since`].
+    last_sent: Option<&'a Cell<Option<Instant>>>,
+    /// See [`Self::not_while`].
+    not_while: Option<&'a Cell<bool>>,
 }
 
 impl<'a> WaitLimit<'a> {
@@ -33,6 +37,8 @@ impl<'a> WaitLimit<'a> {
             until: None,
             each,
             start: Cell::new(None),
+            last_sent: None,
+            not_while: None,
         }
     }
 
@@ -43,6 +49,8 @@ impl<'a> WaitLimit<'a> {
             until,
             each: None,
             start: Cell::new(None),
+            last_sent: None,
+            not_while: None,
         }
     }
 
@@ -51,6 +59,25 @@ impl<'a> WaitLimit<'a> {
     pub fn starting_at(self, moment: Option<Instant>) -> Self {
         self.start.set(moment);
         self
+    }
+
+    /// A peer that takes bytes is not silent: each wait for it to send lasts as long from the moment on at
+    /// which it was last sent some (configuration manual, "option independent-streams").
+    #[must_use]
+    pub fn or_since(self, last_sent: &'a Cell<Option<Instant>>) -> Self {
+        Self {
+            last_sent: Some(last_sent),
+            ..self
+        }
+    }
+
+    /// No wait for the peer to send ends while this is true: it is not its turn.
+    #[must_use]
+    pub fn not_while(self, is_busy: &'a Cell<bool>) -> Self {
+        Self {
+            not_while: Some(is_busy),
+            ..self
+        }
     }
 
     fn limit(&self) -> Option<Instant> {
@@ -81,11 +108,36 @@ impl<'a> WaitLimit<'a> {
             if let Poll::Ready(ready) = channel.poll_readable(cx) {
                 return Poll::Ready(ready.map_err(ReadError::from));
             }
-            self.deadline
-                .poll_expired(cx)
-                .map(|()| Err(ReadError::TimedOut))
+            while self.deadline.poll_expired(cx).is_ready() {
+                if !self.extend() {
+                    return Poll::Ready(Err(ReadError::TimedOut));
+                }
+            }
+            Poll::Pending
         })
         .await
+    }
+
+    /// Whether a wait that has reached its deadline goes on, with a later one.
+    fn extend(&self) -> bool {
+        let is_held = self.not_while.is_some_and(Cell::get);
+        let last_sent = self.last_sent.and_then(Cell::get);
+        let Some(each) = self.each.filter(|_| is_held || last_sent.is_some()) else {
+            return false;
+        };
+        let now = ballast_worker::now();
+        let from = match is_held {
+            true => now,
+            false => last_sent.unwrap_or(now),
+        };
+        let limit = self
+            .until
+            .map_or(from + each, |until| until.min(from + each));
+        let goes_on = limit > now;
+        if goes_on {
+            self.deadline.set(limit);
+        }
+        goes_on
     }
 
     /// Waits until there is room to write, or the connection is broken.

@@ -93,6 +93,7 @@ pub(crate) async fn exchange(
         let progress = respond::UploadProgress {
             last_sent: Cell::new(exchange.times.connected),
             is_under_way: Cell::new(true),
+            response_sent: Cell::new(None),
             answered: Cell::new(false),
             live: live.as_ref(),
         };
@@ -416,7 +417,7 @@ async fn upload(
     (splice, backend): (SpliceMode, Option<&Arc<Backend>>),
 ) -> Result<(), RelayError> {
     let deadline = &context.upward;
-    let client_wait = WaitLimit::each(deadline, client_timeout);
+    let client_wait = WaitLimit::each(deadline, client_timeout).or_since(&progress.response_sent);
     let server_wait = WaitLimit::each(deadline, server_timeout);
     let result = match body_copy {
         Some(body) => {

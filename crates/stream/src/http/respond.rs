@@ -69,10 +69,22 @@ pub(crate) struct UploadProgress<'a> {
     pub(crate) last_sent: Cell<Option<Instant>>,
     /// Whether more of it is to be sent.
     pub(crate) is_under_way: Cell<bool>,
+    /// When the client was last sent something of the response while it was.
+    pub(crate) response_sent: Cell<Option<Instant>>,
     /// Whether the head of the final response is there.
     pub(crate) answered: Cell<bool>,
     /// Counts each piece of the bodies, under `option contstats`.
     pub(crate) live: Option<&'a LiveCounters<'a>>,
+}
+
+impl UploadProgress<'_> {
+    /// The client takes bytes of the response: it is not silent.
+    fn note_response_sent(&self) {
+        if self.is_under_way.get() {
+            self.response_sent
+                .set(Some(ballast_worker::approximate_now()));
+        }
+    }
 }
 
 /// What decides whether the exchange may be tried again.
@@ -236,6 +248,7 @@ async fn head(
                     download.sink.bodiless_response(&exchange.response);
                     let sent = download.sink.flush(&client_wait(context, exchange)).await;
                     sent.map_err(|error| response_untaken(&error, EndingPhase::Headers))?;
+                    download.upload.note_response_sent();
                 }
                 since = Some(ballast_worker::now());
             }
@@ -596,13 +609,18 @@ async fn body(
     download: &mut Download<'_>,
     answer: &ResponseHead,
 ) -> Result<bool, ResponseOutcome> {
-    // The clock was read when the head was there, microseconds ago.
+    let upload = download.upload;
+    upload.note_response_sent();
+    // The clock was read when the head was there, microseconds ago. A server that is still sent its request
+    // need not send.
     let from_wait = WaitLimit::each(&context.downward, exchange.settings.server_timeout)
-        .starting_at(exchange.times.answered);
+        .starting_at(exchange.times.answered)
+        .or_since(&upload.last_sent)
+        .not_while(&upload.is_under_way);
     let to_wait = client_wait(context, exchange);
     let then = if exchange.keep_client {
         AfterBody::AwaitsPeer
-    } else if download.upload.is_under_way.get() {
+    } else if upload.is_under_way.get() {
         // The close does not follow at once.
         AfterBody::Other
     } else {
@@ -610,7 +628,7 @@ async fn body(
     };
     let splice = splice::of_response(context, exchange);
     let backend = context.backend_of(exchange);
-    let (bytes_out, live) = (&mut exchange.tally.bytes_out, download.upload.live);
+    let (bytes_out, live) = (&mut exchange.tally.bytes_out, upload.live);
     let result = relay(
         (&mut download.source, &from_wait),
         (&mut download.sink, &to_wait),
@@ -619,6 +637,7 @@ async fn body(
             let bytes = piece.bytes;
             splice::count_down(context, backend, piece);
             *bytes_out += bytes as u64;
+            upload.note_response_sent();
             if let Some(live) = live {
                 live.sent_down(bytes);
             }
