@@ -128,6 +128,15 @@ impl<'s> Context<'s> {
             .get(exchange.backend_index?)
     }
 
+    /// The other half of a `listen` section that sends its requests to itself.
+    pub(crate) fn own_backend(&self) -> Option<&Arc<Backend>> {
+        let backends = &self.running.generation.backends;
+        let front = &self.frontend.model.common;
+        backends
+            .get(self.frontend.default_backend?)
+            .filter(|backend| backend.model.common.is_other_half_of(front))
+    }
+
     /// The backend of an exchange, if its rules are to run beside the frontend's. The two halves of a
     /// `listen` section have one list of rules, which runs once.
     pub(crate) fn backend_with_rules(&self, exchange: &Exchange) -> Option<&Arc<Backend>> {

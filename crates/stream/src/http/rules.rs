@@ -1,5 +1,7 @@
 //! Runs the HTTP rules of frontends and backends.
 
+use std::sync::Arc;
+
 use ballast_expr::Needs;
 use ballast_message::{BodyLength, NoRoom};
 use ballast_model::ProxyCommon;
@@ -7,7 +9,7 @@ use ballast_mux::{Duplex, Peer, Source};
 use ballast_rules::{LocalResponse, LogStep, ResponseCause, ResponseContent, Verdict};
 
 use super::leaving::is_whole;
-use super::{body, count_request, receive, statistics};
+use super::{body, choice, count_request, receive, statistics};
 use crate::access_log;
 use crate::context::Context;
 use crate::ending::EndingPhase;
@@ -86,12 +88,19 @@ pub(crate) async fn request(
             EndingPhase::Request,
         );
         match judged {
-            Flow::Break(Exit::Denied(Some(status), _)) if has_left => {
-                exchange.tally.status = i32::from(status);
-                return Flow::Break(Exit::TarpitAbandoned);
+            Flow::Break(Exit::Denied(Some(status), _)) => {
+                note_server_of_cookie(context, exchange);
+                if has_left {
+                    exchange.tally.status = i32::from(status);
+                    return Flow::Break(Exit::TarpitAbandoned);
+                }
             }
-            judged => judged?,
+            Flow::Break(Exit::Denied(None, _)) => note_rejection(context, exchange),
+            // As in HAProxy's logs, what is refused without an answer was not received.
+            Flow::Break(Exit::SilentlyDropped) => exchange.times.received = None,
+            _ => {}
         }
+        judged?;
     }
     if let Some(page) = statistics::page_of(exchange, common)
         && !(page.rules.is_empty() && page.admin.is_empty())
@@ -162,6 +171,29 @@ fn after_rules(exchange: &mut Exchange, statistics: Option<ServiceCall>) -> Flow
     match statistics {
         Some(call) => Flow::Break(statistics::exit_to_service(exchange, call)),
         None => Flow::Continue(()),
+    }
+}
+
+/// Notes the server that the cookie of a denied request names, if its proxy has servers: as in HAProxy the
+/// request is logged for it.
+fn note_server_of_cookie(context: &Context<'_>, exchange: &mut Exchange) {
+    let chosen = context.backend_of(exchange);
+    let Some(backend) = chosen.or_else(|| context.own_backend()) else {
+        return;
+    };
+    if let Some(server) = choice::by_cookie(backend, exchange, false) {
+        exchange.server = Some(Arc::clone(&backend.servers[server]));
+    }
+}
+
+/// As in HAProxy a request that is rejected was not received, and a `listen` counts it on both of its sides.
+fn note_rejection(context: &Context<'_>, exchange: &mut Exchange) {
+    exchange.times.received = None;
+    if exchange.backend.is_none()
+        && let Some(own) = context.own_backend()
+    {
+        let counters = own.state.counters.of(context.local.worker);
+        counters.denied_requests.increment();
     }
 }
 
