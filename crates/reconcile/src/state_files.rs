@@ -289,12 +289,18 @@ fn snapshot(saved: &ServerStateValues, weight: u32) -> Snapshot {
     } else {
         weight
     };
+    // As in HAProxy, what was in use or was not is so without a doubt.
+    let check_health = match Operational::from_number(saved.operational) {
+        Some(Operational::Running | Operational::Stopping) => u32::MAX,
+        Some(Operational::Stopped) => 0,
+        Some(Operational::Starting) | None => saved.check_health,
+    };
     Snapshot {
         admin_state: saved.admin,
         // Not in the file: an agent's server is as the server is.
         agent_health: u32::from(saved.operational > 0),
         agent_state: saved.agent_state,
-        check_health: saved.check_health,
+        check_health,
         check_result: saved.check_result,
         check_state: saved.check_state,
         check_status: saved.check_status,

@@ -51,7 +51,7 @@ impl KeptConnections {
         let mut connections = self.0.borrow_mut();
         if connections.len() >= count_max {
             // Those that their server has closed meanwhile keep no place.
-            connections.retain(|kept| kept.lease.is_reusable());
+            connections.retain_mut(|kept| kept.lease.is_reusable());
         }
         if connections.len() < count_max {
             let server = Arc::clone(server);
@@ -68,7 +68,7 @@ impl KeptConnections {
     /// they can carry nothing any more, and are not to look like ones that are in use. Never ready.
     pub(crate) fn poll_unusable(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut connections = self.0.borrow_mut();
-        connections.retain(|kept| kept.lease.poll_unusable(cx).is_pending());
+        connections.retain_mut(|kept| kept.lease.poll_unusable(cx).is_pending());
         Poll::Pending
     }
 

@@ -179,6 +179,8 @@ impl Lease {
     /// used any more.
     pub fn renew(mut self) -> Option<Self> {
         if !self.is_reusable() {
+            // Its server closed it, or will see a reset for what it sent and nobody reads.
+            self.close_in_order();
             return None;
         }
         self.plan_exchange();
@@ -288,8 +290,12 @@ impl Lease {
 
     /// Ready when it can carry no other exchange any more: the server sent something, or closed. Else the
     /// task is woken when something happens.
-    pub fn poll_unusable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.leased.connection.poll_unusable(cx)
+    pub fn poll_unusable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let unusable = self.leased.connection.poll_unusable(cx);
+        if unusable.is_ready() {
+            self.close_in_order();
+        }
+        unusable
     }
 
     /// Whether it carries something of one client, an address or an identity, and must not be

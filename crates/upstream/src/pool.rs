@@ -429,8 +429,8 @@ fn key(server: &Server) -> usize {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::io::Write;
-    use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 
     use ballast_engine::{Generation, Process, Registry};
     use ballast_model as model;
@@ -560,6 +560,33 @@ mod tests {
             assert_eq!(server.state.connections.current(), 50);
             sleep(WATCH_PERIOD * 3).await;
             assert_eq!(server.state.idle.current(), 50, "the others are kept");
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_a_server_has_closed_is_closed_and_not_reset() {
+        let listeners = &listeners()[..3];
+        let generation = generation_of(listeners);
+        let backend = &generation.backends[0];
+        let server = &backend.servers[0];
+        block_on(async {
+            let _watching = spawn_local(watch());
+            let mut peers: Vec<TcpStream> = Vec::new();
+            for (lease, peer) in open(backend, server, listeners).await {
+                give(server, lease, Instant::now());
+                peer.shutdown(Shutdown::Write).unwrap();
+                peers.push(peer);
+            }
+            for _ in 0..5_000 {
+                if server.state.idle.current() == 0 {
+                    break;
+                }
+                sleep(Duration::from_millis(1)).await;
+            }
+            for peer in &mut peers {
+                assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
+            }
         })
         .unwrap();
     }
