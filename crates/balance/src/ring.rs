@@ -30,20 +30,19 @@ impl HashKey {
     /// The seed of the server with this key and id.
     pub(crate) fn seed(self, id: u32) -> u32 {
         match self {
-            Self::Addr(address) => address_seed(address),
-            Self::AddrPort(address) => {
-                avalanche(address.port().into()) ^ address_seed(address.ip())
-            }
+            Self::Addr(address) => address_seed(address, 0),
+            Self::AddrPort(address) => address_seed(address.ip(), avalanche(address.port().into())),
             Self::Id => id.wrapping_mul(POINTS_MAX),
         }
     }
 }
 
-fn address_seed(address: IpAddr) -> u32 {
+/// The seed of an address, for a server that is told from others at its address by `port`.
+fn address_seed(address: IpAddr, port: u32) -> u32 {
     match address {
         // The word as a little-endian machine holds an address in network order.
-        IpAddr::V4(four) => avalanche(u32::from_le_bytes(four.octets())),
-        IpAddr::V6(six) => xxh32(&six.octets(), 0),
+        IpAddr::V4(four) => avalanche(port.wrapping_add(u32::from_le_bytes(four.octets()))),
+        IpAddr::V6(six) => xxh32(&six.octets(), port),
     }
 }
 
