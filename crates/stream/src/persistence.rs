@@ -135,21 +135,21 @@ fn parse_value<'a>(cookie: &CookiePersistence, value: &'a [u8]) -> ReceivedCooki
 }
 
 impl ReceivedCookie<'_> {
-    /// Whether the dates still allow the cookie at `now` (seconds of the wall clock).
+    /// Whether the dates still allow the cookie at `now` (seconds of the wall clock). One that is both is old.
     pub(crate) fn check_age(
         &self,
         cookie: &CookiePersistence,
         now: u64,
     ) -> Result<(), ClientCookie> {
-        if let (Some(limit), Some(seen)) = (cookie.idle_max, self.last_seen)
-            && outside(seen, limit, now)
-        {
-            return Err(ClientCookie::Expired);
-        }
         if let (Some(limit), Some(given)) = (cookie.life_max, self.first_given)
             && outside(given, limit, now)
         {
             return Err(ClientCookie::Old);
+        }
+        if let (Some(limit), Some(seen)) = (cookie.idle_max, self.last_seen)
+            && outside(seen, limit, now)
+        {
+            return Err(ClientCookie::Expired);
         }
         Ok(())
     }

@@ -28,9 +28,7 @@ fn by_cookie_of(
     exchange: &mut Exchange,
     forced: bool,
 ) -> Option<usize> {
-    let now = crate::local::time_of(std::time::SystemTime::now())
-        .secs
-        .unsigned_abs();
+    let now = wall_clock_seconds();
     for received in persistence::received_cookies(rules, exchange.request.fields()) {
         let found = server_of_cookie(rules, backend, &received, now);
         if let Ok(server_index) | Err((_, Some(server_index))) = found {
@@ -102,18 +100,21 @@ fn persistence_by_rule(
     })
 }
 
-/// `ignore-persist`: notes that there was a cookie, and does not read it.
+/// `ignore-persist`: notes that there was a cookie, or that it was too old, and does not use it.
 pub(super) fn ignore_cookie(backend: &Backend, exchange: &mut Exchange) {
-    let rules = backend.model.cookie.as_ref();
-    let fields = exchange.request.fields();
-    let has_one = |rules| {
-        persistence::received_cookies(rules, fields)
-            .next()
-            .is_some()
+    let Some(rules) = &backend.model.cookie else {
+        return;
     };
-    if rules.is_some_and(has_one) {
-        exchange.client_cookie = ClientCookie::Unused;
+    let now = wall_clock_seconds();
+    for received in persistence::received_cookies(rules, exchange.request.fields()) {
+        let aged = received.check_age(rules, now).err();
+        exchange.client_cookie = aged.unwrap_or(ClientCookie::Unused);
     }
+}
+
+fn wall_clock_seconds() -> u64 {
+    let now = crate::local::time_of(std::time::SystemTime::now());
+    now.secs.unsigned_abs()
 }
 
 /// The server that a `use-server` rule names; one that is down only where persistence is forced.
