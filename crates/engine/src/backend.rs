@@ -153,7 +153,7 @@ impl Backend {
             self.model.balance,
             Balance::Source
                 | Balance::Uri(_)
-                | Balance::UrlParam { .. }
+                | Balance::UrlParam(_)
                 | Balance::Header { .. }
                 | Balance::RdpCookie(_)
                 | Balance::Hash(_)

@@ -139,13 +139,8 @@ pub enum Balance {
     Source,
     /// `uri [whole] [len N] [depth N] [path-only]`.
     Uri(UriKey),
-    /// `url_param <name> [check_post]`.
-    UrlParam {
-        /// The parameter's name.
-        name: String,
-        /// Look for it in the body of a POST too.
-        check_post: bool,
-    },
+    /// `url_param <name> [check_post]`: the parameter of this name, in the query or in the body of a POST.
+    UrlParam(String),
     /// `hdr(<name>) [use_domain_only]`.
     Header {
         /// The header's name.

@@ -233,24 +233,20 @@ fn url_param(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<Balance, 
     let Some(name) = args.next().filter(|name| !name.is_empty()) else {
         return Err(args.wrong("balance url_param requires an URL parameter name"));
     };
-    let check_post = match args.next() {
-        None => false,
+    match args.next() {
+        None => {}
         Some("check_post") => {
-            // A number of bytes to wait for was accepted here once; it has had no effect for a long
-            // time.
+            // In HAProxy 3.2 the word has no effect: the body of each POST is looked at. A number of bytes
+            // to wait for was accepted here once.
             expressions::ignore_rest(args, context);
-            true
         }
         Some(other) => {
             let message =
                 format!("balance url_param only accepts 'check_post' modifier (got '{other}')");
             return Err(suggestion(args.wrong(message), other, ["check_post"]));
         }
-    };
-    Ok(Balance::UrlParam {
-        name: name.to_owned(),
-        check_post,
-    })
+    }
+    Ok(Balance::UrlParam(name.to_owned()))
 }
 
 fn hash_type(

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use ballast_balance::{HashType, domain_only, uri_key, url_param};
+use ballast_balance::{HashType, domain_only, post_param, uri_key, url_param};
 use ballast_engine::{Backend, Server, UseServerTarget, hash_type};
 use ballast_expr::{Value, rdp_cookie};
 use ballast_message::Method;
@@ -199,6 +199,22 @@ pub(super) fn by_rdp_cookie(backend: &Backend, data: &[u8]) -> Option<usize> {
     servers.position(|server| is_named(server) && may_be(server))
 }
 
+/// Whether the server is chosen by what the request's body says, and no cookie or rule chooses it:
+/// `balance url_param` and a POST. As in HAProxy the body is waited for, also where the query has the
+/// parameter.
+pub(super) fn asks_body(context: &Context<'_>, exchange: &mut Exchange) -> bool {
+    if exchange.method != Method::Post {
+        return false;
+    }
+    let backend = context.backend_of(exchange);
+    let Some(backend) = backend.filter(|of| matches!(of.model.balance, Balance::UrlParam(_)))
+    else {
+        return false;
+    };
+    by_cookie(backend, exchange, false).is_none()
+        && by_rule(context, backend, exchange, false).is_none()
+}
+
 /// The hash for the balancing; `None` when the request has no such key. `body` is what was received
 /// of the body or, in TCP mode, of the client.
 pub(super) fn key(
@@ -220,10 +236,12 @@ pub(super) fn key(
             };
             Some(hashing.of_bytes(uri_key(request.target(), options)))
         }
-        Balance::UrlParam { name, check_post } => {
+        Balance::UrlParam(name) => {
             let found = url_param(request.target(), name.as_bytes()).or_else(|| {
-                let post = *check_post && exchange.method == Method::Post;
-                post.then(|| ballast_balance::post_param(body, name.as_bytes()))
+                let posted = exchange.seen_request.facts().bytes;
+                let is_post = exchange.method == Method::Post;
+                is_post
+                    .then(|| post_param(posted, name.as_bytes()))
                     .flatten()
             });
             found.map(|value| hashing.of_bytes(value))

@@ -225,6 +225,12 @@ async fn carry(
             rules::look_at_request(client, exchange, needs);
         }
     }
+    if choice::asks_body(context, exchange) {
+        // Boxed: most backends balance by something else.
+        Box::pin(receive::buffer_body(context, client, exchange)).await?;
+        receive::unless_cut_short(exchange)?;
+        body::look_at_request(client, exchange);
+    }
     // The cookie is read before it is hidden from the server.
     let mut plan = upstream_connection::ConnectionPlan::new(context, client, exchange);
     prepare::request(context, exchange)?;
