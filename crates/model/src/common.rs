@@ -77,6 +77,9 @@ pub struct ProxyCommon {
     /// `option abortonclose`: the request of a client that closes while queued is dropped. A frontend
     /// has it from its defaults only, and it holds there until a backend is chosen.
     pub abort_on_close: bool,
+    /// `option independent-streams`: a peer that takes bytes of one message may still be too silent in the
+    /// other.
+    pub independent_streams: bool,
     /// `option nolinger`: connections of TCP mode are reset instead of closed.
     pub no_linger: bool,
     /// `option splice-auto`, `splice-request`, `splice-response`.

@@ -61,8 +61,8 @@ impl<'a> WaitLimit<'a> {
         self
     }
 
-    /// A peer that takes bytes is not silent: each wait for it to send lasts as long from the moment on at
-    /// which it was last sent some (configuration manual, "option independent-streams").
+    /// A peer that takes bytes is not silent. A wait for it to send that [`Self::each`] limits counts anew
+    /// from the moment at which it was last sent some. Waits to write are as before.
     #[must_use]
     pub fn or_since(self, last_sent: &'a Cell<Option<Instant>>) -> Self {
         Self {
@@ -71,7 +71,8 @@ impl<'a> WaitLimit<'a> {
         }
     }
 
-    /// No wait for the peer to send ends while this is true: it is not its turn.
+    /// While this is true the peer need not send: no wait for it that [`Self::each`] limits ends. Waits to
+    /// write are as before.
     #[must_use]
     pub fn not_while(self, is_busy: &'a Cell<bool>) -> Self {
         Self {
@@ -108,6 +109,7 @@ impl<'a> WaitLimit<'a> {
             if let Poll::Ready(ready) = channel.poll_readable(cx) {
                 return Poll::Ready(ready.map_err(ReadError::from));
             }
+            // Polled again after it was moved, so that it wakes this task.
             while self.deadline.poll_expired(cx).is_ready() {
                 if !self.extend() {
                     return Poll::Ready(Err(ReadError::TimedOut));

@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ballast_engine::Generation;
-use ballast_health::{Admin, CheckStatus, Health, Operational, Snapshot};
+use ballast_health::{Admin, CheckStatus, Health, HealthSettings, Operational, Snapshot};
 use ballast_model::{Address, Config, PortSpec, Server, ServerStates};
 use ballast_wire::server_state::{ServerStateValues, StateFormatError, rows};
 
@@ -247,7 +247,7 @@ impl SavedState {
 
     /// Restores the health of a server.
     pub(crate) fn restore(&self, health: &mut Health, now_ms: u64) {
-        let snapshot = snapshot(&self.saved, health.settings().weight);
+        let snapshot = snapshot(&self.saved, health.settings());
         health.restore(&snapshot, now_ms);
     }
 
@@ -283,17 +283,25 @@ impl SavedState {
 
 /// The part of a row that is about health. Where the configuration has another weight by now, its
 /// weight wins.
-fn snapshot(saved: &ServerStateValues, weight: u32) -> Snapshot {
+fn snapshot(saved: &ServerStateValues, settings: &HealthSettings) -> Snapshot {
+    let weight = settings.weight;
     let weight_user = if u32::from(saved.weight_initial) == weight {
         u32::from(saved.weight_user)
     } else {
         weight
     };
-    // As in HAProxy, what was in use or was not is so without a doubt.
+    let rise = settings.check.as_ref().map_or(1, |check| check.rise);
+    // As in HAProxy, what was up or down is so without a doubt; what was going down takes no more failures
+    // than it had left, and what was coming up is not up yet.
     let check_health = match Operational::from_number(saved.operational) {
-        Some(Operational::Running | Operational::Stopping) => u32::MAX,
+        Some(Operational::Running) => u32::MAX,
         Some(Operational::Stopped) => 0,
-        Some(Operational::Starting) | None => saved.check_health,
+        Some(Operational::Stopping) => saved.check_health.max(rise),
+        Some(Operational::Starting) if (1..rise).contains(&saved.check_health) => {
+            saved.check_health
+        }
+        Some(Operational::Starting) => rise - 1,
+        None => saved.check_health,
     };
     Snapshot {
         admin_state: saved.admin,

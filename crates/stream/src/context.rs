@@ -128,13 +128,11 @@ impl<'s> Context<'s> {
             .get(exchange.backend_index?)
     }
 
-    /// The other half of a `listen` section that sends its requests to itself.
+    /// The other half of a `listen` section.
     pub(crate) fn own_backend(&self) -> Option<&Arc<Backend>> {
-        let backends = &self.running.generation.backends;
         let front = &self.frontend.model.common;
-        backends
-            .get(self.frontend.default_backend?)
-            .filter(|backend| backend.model.common.is_other_half_of(front))
+        let backend = self.running.generation.backend(&front.name);
+        backend.filter(|backend| backend.model.common.is_other_half_of(front))
     }
 
     /// The backend of an exchange, if its rules are to run beside the frontend's. The two halves of a

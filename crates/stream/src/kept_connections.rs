@@ -51,7 +51,7 @@ impl KeptConnections {
         let mut connections = self.0.borrow_mut();
         if connections.len() >= count_max {
             // Those that their server has closed meanwhile keep no place.
-            connections.retain_mut(|kept| kept.lease.is_reusable());
+            connections.retain_mut(|kept| !kept.lease.has_ended());
         }
         if connections.len() < count_max {
             let server = Arc::clone(server);

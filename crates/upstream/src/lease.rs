@@ -178,9 +178,7 @@ impl Lease {
     /// A connection that was idle, for the next exchange. `None`, and it is closed, when it cannot be
     /// used any more.
     pub fn renew(mut self) -> Option<Self> {
-        if !self.is_reusable() {
-            // Its server closed it, or will see a reset for what it sent and nobody reads.
-            self.close_in_order();
+        if self.has_ended() {
             return None;
         }
         self.plan_exchange();
@@ -284,8 +282,18 @@ impl Lease {
     }
 
     /// Whether it can carry another exchange: the server sent nothing and did not close.
-    pub fn is_reusable(&self) -> bool {
+    pub(crate) fn is_reusable(&self) -> bool {
         self.leased.connection.is_reusable()
+    }
+
+    /// Whether an idle connection can carry no other exchange any more. It is to be dropped then, and is not
+    /// reset: its server closed it, or will see a reset for what it sent and nobody reads.
+    pub fn has_ended(&mut self) -> bool {
+        let has_ended = !self.is_reusable();
+        if has_ended {
+            self.close_in_order();
+        }
+        has_ended
     }
 
     /// Ready when it can carry no other exchange any more: the server sent something, or closed. Else the

@@ -238,7 +238,7 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
         }
         if !server_idle.has_room(limit) {
             // One that the server has closed meanwhile gives its place.
-            server_idle.close(|idle| !idle.connection.is_reusable());
+            server_idle.close(|idle| idle.connection.has_ended());
             if !server_idle.has_room(limit) {
                 return;
             }

@@ -149,8 +149,9 @@ pub(super) const ROWS: &[R] = &[
     switch!("option idle-close-on-response", FRONT, "let idle clients be answered once when stopping",
         draft => draft.front.options.idle_close_on_response)
     .http(),
-    noted!("option independent-streams", PROXIES, "sending does not refresh the read timeout",
-        "a side that takes bytes is alive"),
+    switch!("option independent-streams", PROXIES,
+        "sending does not refresh the timeout of a body's next bytes; of a tunnel's it does",
+        draft => draft.common.independent_streams),
     switch!("option log-health-checks", BACK, "log each change of a check's result",
         draft => draft.back.options.log_health_checks),
     switch!("option log-separate-errors", FRONT, "log failures at a higher level",

@@ -44,8 +44,7 @@ pub(crate) async fn request_given_up(
     exchange: &Exchange,
 ) -> ClientDeparture {
     let left = client_left(context, client, closing_gives_up(context, exchange)).await;
-    let may_be_cut_short = matches!(left, ClientDeparture::Reset | ClientDeparture::Closed);
-    if may_be_cut_short && !is_whole(context, client).await {
+    if left == ClientDeparture::Reset && !is_whole(context, client).await {
         return ClientDeparture::CutShort;
     }
     left

@@ -342,6 +342,11 @@ async fn transfer(
                 Err(RelayError::To(WriteError::TimedOut)) if !is_answered() => {
                     return Poll::Ready(TransferEnd::ServerStuck);
                 }
+                // It does not read what it is sent, however long it goes on with its answer.
+                Err(RelayError::To(WriteError::TimedOut)) if answered.is_none() => {
+                    let outcome = ResponseOutcome::Exit(Exit::ResponseCut(PeerFault::TimedOut));
+                    return Poll::Ready(TransferEnd::Answered(outcome, Ok(())));
+                }
                 result => uploaded = Some(result),
             }
         }
@@ -417,7 +422,10 @@ async fn upload(
     (splice, backend): (SpliceMode, Option<&Arc<Backend>>),
 ) -> Result<(), RelayError> {
     let deadline = &context.upward;
-    let client_wait = WaitLimit::each(deadline, client_timeout).or_since(&progress.response_sent);
+    let mut client_wait = WaitLimit::each(deadline, client_timeout);
+    if !context.frontend.model.common.independent_streams {
+        client_wait = client_wait.or_since(&progress.response_sent);
+    }
     let server_wait = WaitLimit::each(deadline, server_timeout);
     let result = match body_copy {
         Some(body) => {
@@ -446,7 +454,7 @@ async fn upload(
         }
     };
     progress.is_under_way.set(false);
-    if sent.get() > 0 || body_copy.is_some() {
+    if result.is_ok() && (sent.get() > 0 || body_copy.is_some()) {
         progress.last_sent.set(Some(ballast_worker::now()));
     }
     result

@@ -613,10 +613,13 @@ async fn body(
     upload.note_response_sent();
     // The clock was read when the head was there, microseconds ago. A server that is still sent its request
     // need not send.
-    let from_wait = WaitLimit::each(&context.downward, exchange.settings.server_timeout)
+    let mut from_wait = WaitLimit::each(&context.downward, exchange.settings.server_timeout)
         .starting_at(exchange.times.answered)
-        .or_since(&upload.last_sent)
         .not_while(&upload.is_under_way);
+    let backend = context.backend_of(exchange);
+    if !backend.is_some_and(|backend| backend.model.common.independent_streams) {
+        from_wait = from_wait.or_since(&upload.last_sent);
+    }
     let to_wait = client_wait(context, exchange);
     let then = if exchange.keep_client {
         AfterBody::AwaitsPeer

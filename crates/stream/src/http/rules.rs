@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use ballast_engine::Backend;
 use ballast_expr::Needs;
 use ballast_message::{BodyLength, NoRoom};
-use ballast_model::ProxyCommon;
+use ballast_model::{PersistenceAction, ProxyCommon};
 use ballast_mux::{Duplex, Peer, Source};
 use ballast_rules::{LocalResponse, LogStep, ResponseCause, ResponseContent, Verdict};
 
@@ -177,11 +178,21 @@ fn after_rules(exchange: &mut Exchange, statistics: Option<ServiceCall>) -> Flow
 /// Notes the server that the cookie of a denied request names, if its proxy has servers: as in HAProxy the
 /// request is logged for it.
 fn note_server_of_cookie(context: &Context<'_>, exchange: &mut Exchange) {
-    let chosen = context.backend_of(exchange);
-    let Some(backend) = chosen.or_else(|| context.own_backend()) else {
+    let Some(backend) = context.backend_of(exchange) else {
+        // `force-persist` and `ignore-persist` are looked at once a backend is chosen.
+        if let Some(own) = context.own_backend() {
+            note_server(exchange, own, false);
+        }
         return;
     };
-    if let Some(server) = choice::by_cookie(backend, exchange, false) {
+    match choice::persistence(context, backend, exchange) {
+        Some(PersistenceAction::Ignore) => choice::ignore_cookie(backend, exchange),
+        forced => note_server(exchange, backend, forced.is_some()),
+    }
+}
+
+fn note_server(exchange: &mut Exchange, backend: &Backend, forced: bool) {
+    if let Some(server) = choice::by_cookie(backend, exchange, forced) {
         exchange.server = Some(Arc::clone(&backend.servers[server]));
     }
 }

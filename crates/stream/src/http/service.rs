@@ -20,7 +20,7 @@ use crate::services::{ServiceCall, ServiceKind, ServiceReply, ServiceReplyBody, 
 /// A piece is sent once it has about this many bytes.
 const PIECE_BYTES: usize = 8192;
 
-/// How long a client may be silent within a form where no timeout is configured.
+/// How long a client may be silent within a form where no `timeout client` is configured.
 const FORM_WAIT: Duration = Duration::from_secs(10);
 
 /// Calls the service and sends its answer.
@@ -65,13 +65,12 @@ async fn form(
     if exchange.method != Method::Post || !matches!(call, ServiceCall::Statistics { .. }) {
         return Flow::Continue(form);
     }
-    let wait = match receive::body_timeout(context, exchange) {
-        Some(time) => WaitLimit::until(&context.upward, Some(ballast_worker::now() + time)),
-        None => {
-            let silence = exchange.settings.client_timeout.unwrap_or(FORM_WAIT);
-            WaitLimit::each(&context.upward, Some(silence))
-        }
-    };
+    let time = receive::body_timeout(context, exchange);
+    let mut wait = WaitLimit::until(
+        &context.upward,
+        time.map(|time| ballast_worker::now() + time),
+    );
+    wait.each = exchange.settings.client_timeout.or(Some(FORM_WAIT));
     let bytes_max = context.running.tune().buffer_bytes as usize;
     while form.bytes.len() < bytes_max {
         match client.source.piece(&wait).await {
