@@ -195,6 +195,43 @@ fn a_404_drains_only_who_is_up() {
     assert_eq!(server.check().last.status, CheckStatus::L7Status);
 }
 
+fn said(word: &[u8]) -> AgentAnswer {
+    parse_agent(word)
+}
+
+fn with_agent() -> HealthSettings {
+    HealthSettings {
+        agent: Some(CheckSettings::AGENT),
+        ..CHECKED
+    }
+}
+
+#[test]
+fn an_agent_does_not_end_what_a_check_began() {
+    let maybe = || CheckOutcome::new(CheckStatus::L7Conditional, 0).with_code(404);
+    let mut server = Health::new(with_agent(), false, 0);
+    server.check_done(1, passed());
+    server.check_done(2, maybe());
+    assert!(changes(&server.agent_done(3, &said(b"up"), 0)).is_empty());
+    assert_eq!(server.operational(), Operational::Stopping);
+    // It can take the server down; then it was the agent, and its word ends that.
+    server.agent_done(4, &said(b"down"), 0);
+    let effects = server.agent_done(5, &said(b"up"), 0);
+    assert_eq!(changes(&effects), [StateChange::Up]);
+    // A line without the check leaves nobody who could end it.
+    server.check_done(6, maybe());
+    assert_eq!(server.operational(), Operational::Stopping);
+    let mut unchecked = with_agent();
+    unchecked.check = None;
+    server.reconfigure(7, unchecked);
+    assert_eq!(server.operational(), Operational::Running);
+    // What an operator said stays.
+    server.force_health(8, ForcedState::Stopping);
+    unchecked.weight = 5;
+    server.reconfigure(9, unchecked);
+    assert_eq!(server.operational(), Operational::Stopping);
+}
+
 #[test]
 fn traffic_speaks_as_configured() {
     let after = |on_error, healthy: bool| {

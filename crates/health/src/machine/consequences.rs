@@ -152,9 +152,11 @@ impl Health {
         if self.admin.is_maint() {
             return;
         }
+        // Only a check can end what a check began: an agent does not know of it.
+        let is_stopping = self.operational == Operational::Stopping;
         if result == CheckResult::Failed && !self.agent.is_up() {
             self.stop(now_ms, TransitionCause::Check(verdict), effects);
-        } else if result == CheckResult::Passed && self.may_run() {
+        } else if result == CheckResult::Passed && self.may_run() && !is_stopping {
             self.run(now_ms, TransitionCause::Check(verdict), effects);
         }
     }
@@ -447,6 +449,7 @@ impl Health {
         self.check.change_settings(check);
         self.agent.change_settings(agent);
         let was_asked = self.settings.check.is_some() || self.settings.agent.is_some();
+        let could_stop = self.settings.check.is_some() || self.settings.tracks;
         self.settings = settings;
         if settings.check.is_none() {
             self.check.running = false;
@@ -455,8 +458,10 @@ impl Health {
         let nobody_left = (was_asked && !is_asked)
             && self.operational == Operational::Stopped
             && !self.admin.is_maint();
+        let can_stop = settings.check.is_some() || settings.tracks;
+        let stays_stopping = could_stop && !can_stop && self.operational == Operational::Stopping;
         let cold = self.operational == Operational::Starting && settings.slowstart_ms == 0;
-        if nobody_left || cold {
+        if nobody_left || stays_stopping || cold {
             // No check is left that could find the server up, or end its slow start.
             self.set_operational(now_ms, Operational::Running);
         }
