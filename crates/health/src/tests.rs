@@ -233,6 +233,19 @@ fn an_agent_does_not_end_what_a_check_began() {
 }
 
 #[test]
+fn what_an_agent_said_in_maintenance_holds_after_it() {
+    let mut server = Health::new(with_agent(), false, 0);
+    server.set_maint(1);
+    server.agent_done(2, &said(b"down"), 0);
+    server.set_ready(3);
+    assert_eq!(server.operational(), Operational::Stopped);
+    server.check_done(4, passed());
+    assert_eq!(server.operational(), Operational::Stopped);
+    server.agent_done(5, &said(b"up"), 0);
+    assert_eq!(server.operational(), Operational::Running);
+}
+
+#[test]
 fn traffic_speaks_as_configured() {
     let after = |on_error, healthy: bool| {
         let mut server = Health::new(

@@ -113,7 +113,8 @@ impl ServerHealth {
         let (check, agent) = (health.check(), health.agent());
         let is_checked = health.settings().check.is_some() && check.enabled;
         let checks = is_checked && !is_maint;
-        let agents = health.settings().agent.is_some() && agent.enabled && !is_maint;
+        // In maintenance no check runs, and the agent is asked all the same.
+        let agents = health.settings().agent.is_some() && agent.enabled;
         let counters = health.counters();
         let is_down = numbers.op_state == 0;
         let down_now_s = if is_down { numbers.since_change_s } else { 0 };

@@ -271,14 +271,12 @@ impl Health {
             return;
         }
         // As at the start: one failure away from down, unless `init-state` says otherwise. Without a check
-        // health stays 0 after maintenance, as in HAProxy.
+        // health stays 0 after maintenance, as in HAProxy. The agent was asked all the time.
         if self.settings.check.is_some() {
             self.check.start_as(self.settings.init_state);
         }
-        self.agent.health = self.agent.settings.rise;
         self.errors_in_row = 0;
-        let checked = self.settings.check.is_some() && self.check.enabled;
-        if !checked || self.check.is_up() {
+        if self.may_run() {
             let slow = self.settings.slowstart_ms > 0;
             self.set_operational(
                 now_ms,
