@@ -233,6 +233,46 @@ fn an_agent_does_not_end_what_a_check_began() {
 }
 
 #[test]
+fn a_server_leaves_maintenance_as_the_tracked_one_is() {
+    let tracker = HealthSettings {
+        check: None,
+        tracks: true,
+        ..with_agent()
+    };
+    let mut tracked = Health::new(CHECKED, false, 0);
+    let mut server = Health::new(tracker, false, 0);
+    let told = |tracked: &Health, server: &mut Health| server.copy_tracked(1, tracked);
+    told(&tracked, &mut server);
+    for (forced, state) in [
+        (ForcedState::Down, Operational::Stopped),
+        (ForcedState::Stopping, Operational::Stopping),
+        (ForcedState::Up, Operational::Running),
+    ] {
+        server.set_maint(2);
+        tracked.force_health(2, forced);
+        told(&tracked, &mut server);
+        server.set_drain(3);
+        assert_eq!(server.operational(), state, "{forced:?}");
+        server.set_ready(4);
+        assert_eq!(server.operational(), state, "{forced:?}");
+        // The agent speaks for a server only where the tracked one is up.
+        server.agent_done(5, &said(b"up"), 0);
+        assert_eq!(server.operational(), state, "{forced:?}");
+    }
+    // Both leave it at once, and one line says how.
+    server.agent_done(6, &said(b"down"), 0);
+    tracked.set_maint(7);
+    told(&tracked, &mut server);
+    tracked.set_ready(8);
+    let effects = told(&tracked, &mut server);
+    assert_eq!(
+        changes(&effects),
+        [StateChange::LeavesMaint { forced: false }]
+    );
+    assert_eq!(server.operational(), Operational::Stopped);
+}
+
+#[test]
 fn what_an_agent_said_in_maintenance_holds_after_it() {
     let mut server = Health::new(with_agent(), false, 0);
     server.set_maint(1);

@@ -72,11 +72,28 @@ impl Health {
         }
     }
 
-    /// Whether all enabled checks agree that the server is up.
+    /// Whether there is a health check, and it is on.
+    const fn is_checked(&self) -> bool {
+        self.settings.check.is_some() && self.check.enabled
+    }
+
+    /// Whether all enabled checks and the tracked server agree that the server is up.
     pub(super) fn may_run(&self) -> bool {
-        let checked = self.settings.check.is_some() && self.check.enabled;
         let agented = self.settings.agent.is_some() && self.agent.enabled;
-        (!checked || self.check.is_up()) && (!agented || self.agent.is_up())
+        (!self.is_checked() || self.check.is_up())
+            && (!agented || self.agent.is_up())
+            && self.tracked != Some(Operational::Stopped)
+    }
+
+    /// Takes the operating state of the tracked server.
+    pub(super) fn follow(&mut self, now_ms: u64, to: Operational, effects: &mut Vec<Effect>) {
+        match to {
+            Operational::Stopped => self.stop(now_ms, TransitionCause::Tracked, effects),
+            Operational::Stopping => self.wind_down(now_ms, TransitionCause::Tracked, effects),
+            Operational::Running | Operational::Starting => {
+                self.run(now_ms, TransitionCause::Tracked, effects);
+            }
+        }
     }
 
     pub(super) fn apply_agent_reply(
@@ -277,15 +294,7 @@ impl Health {
         }
         self.errors_in_row = 0;
         if self.may_run() {
-            let slow = self.settings.slowstart_ms > 0;
-            self.set_operational(
-                now_ms,
-                if slow {
-                    Operational::Starting
-                } else {
-                    Operational::Running
-                },
-            );
+            self.set_operational(now_ms, self.state_after_maint());
         }
         effects.push(Effect::ResumeChecks);
         let forced = reason != Admin::INHERITED_MAINT;
@@ -296,6 +305,15 @@ impl Health {
         };
         self.log_transition(StateChange::LeavesMaint { forced }, cause, effects);
         self.log_remaining_drain(effects);
+    }
+
+    /// The operating state of a server that leaves maintenance, and may run.
+    const fn state_after_maint(&self) -> Operational {
+        match self.tracked {
+            Some(Operational::Stopping) => Operational::Stopping,
+            _ if self.settings.slowstart_ms > 0 => Operational::Starting,
+            _ => Operational::Running,
+        }
     }
 
     pub(super) fn enter_drain(&mut self, reason: Admin, effects: &mut Vec<Effect>) {
@@ -449,6 +467,9 @@ impl Health {
         let was_asked = self.settings.check.is_some() || self.settings.agent.is_some();
         let could_stop = self.settings.check.is_some() || self.settings.tracks;
         self.settings = settings;
+        if !settings.tracks {
+            self.tracked = None;
+        }
         if settings.check.is_none() {
             self.check.running = false;
         }

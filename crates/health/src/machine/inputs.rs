@@ -110,6 +110,7 @@ impl Health {
     /// The tracked server changed (or tracking began): takes its state.
     pub fn copy_tracked(&mut self, now_ms: u64, tracked: &Self) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, effects| {
+            health.tracked = Some(tracked.operational);
             if tracked.admin.is_maint() {
                 health.enter_maint(now_ms, Admin::INHERITED_MAINT, effects);
                 if !tracked.admin.is_drain() {
@@ -123,15 +124,8 @@ impl Health {
                     health.admin = health.admin.with(Admin::INHERITED_DRAIN);
                 }
                 health.leave_maint(now_ms, Admin::INHERITED_MAINT, effects);
-            }
-            match tracked.operational {
-                Operational::Stopped => health.stop(now_ms, TransitionCause::Tracked, effects),
-                Operational::Stopping => {
-                    health.wind_down(now_ms, TransitionCause::Tracked, effects)
-                }
-                Operational::Running | Operational::Starting => {
-                    health.run(now_ms, TransitionCause::Tracked, effects);
-                }
+            } else {
+                health.follow(now_ms, tracked.operational, effects);
             }
             if tracked.admin.is_drain() {
                 health.enter_drain(Admin::INHERITED_DRAIN, effects);

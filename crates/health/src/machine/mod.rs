@@ -89,6 +89,8 @@ pub struct Health {
     operational: Operational,
     settings: HealthSettings,
     step: u32,
+    /// The operating state of the server it tracks, as it was copied last.
+    tracked: Option<Operational>,
     weight_user: u32,
 }
 
@@ -108,6 +110,7 @@ impl Health {
             operational: Operational::Running,
             settings,
             step: STEP_MAX as u32,
+            tracked: None,
             weight_user: settings.weight.min(WEIGHT_MAX),
         };
         if health.settings.check.is_some() {
