@@ -11,6 +11,7 @@ const EXPECTATIONS: [Expectation; 6] = [
     Expectation::MysqlPacket,
     Expectation::PgsqlAuthentication,
     Expectation::RedisPong,
+    Expectation::SmtpGreeting,
     Expectation::SmtpSuccess,
     Expectation::SslHello,
 ];

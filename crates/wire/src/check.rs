@@ -2,7 +2,7 @@
 //! reply. One file per protocol.
 //!
 //! A check is a list of [`CheckStep`]s, performed in order on one connection. Not every send has a
-//! reply: two sends in a row are sent at once. Codes and texts are those that HAProxy 2.6 shows in
+//! reply: two sends in a row are sent at once. Codes and texts are those that HAProxy 3.2 shows in
 //! `last_chk`; a reply that can no longer become valid fails at once, where HAProxy waits for its
 //! timeout.
 
@@ -43,7 +43,9 @@ pub enum Expectation {
     PgsqlAuthentication,
     /// `+PONG`.
     RedisPong,
-    /// An SMTP reply with a code of 200 to 299.
+    /// The greeting of SMTP, with a code of 200 to 299.
+    SmtpGreeting,
+    /// An SMTP reply to a command, with a code of 200 to 299.
     SmtpSuccess,
     /// A TLS handshake or alert.
     SslHello,
@@ -92,14 +94,28 @@ impl Expectation {
             Self::MysqlPacket => mysql::parse_reply(received),
             Self::PgsqlAuthentication => pgsql::parse_reply(received),
             Self::RedisPong => redis::parse_reply(received),
+            Self::SmtpGreeting => smtp::parse_greeting(received, ended),
             Self::SmtpSuccess => smtp::parse_reply(received, ended),
             Self::SslHello => ssl_hello::parse_reply(received),
         };
         match verdict {
             ReplyVerdict::Undecided if ended || received.len() >= REPLY_BYTES_MAX => {
-                invalid(first_line(received))
+                self.judge_part(received)
             }
             verdict => verdict,
+        }
+    }
+
+    /// Judges a reply that ended before it was whole; it may be empty.
+    fn judge_part(self, received: &[u8]) -> ReplyVerdict<'_> {
+        match self {
+            Self::LdapBound if received.is_empty() => invalid(ldap::NOT_LDAP),
+            Self::PgsqlAuthentication => wrong_status(pgsql::UNKNOWN_ERROR),
+            Self::RedisPong | Self::SmtpSuccess => wrong_status(first_line(received)),
+            Self::SslHello if !received.is_empty() => ssl_hello::pass(received),
+            Self::LdapBound | Self::MysqlPacket | Self::SmtpGreeting | Self::SslHello => {
+                invalid(b"")
+            }
         }
     }
 }
@@ -108,6 +124,15 @@ fn invalid(text: &[u8]) -> ReplyVerdict<'_> {
     ReplyVerdict::Fail {
         kind: ReplyFailure::InvalidResponse,
         code: None,
+        text,
+    }
+}
+
+/// A failure that the reply gives no code for.
+fn wrong_status(text: &[u8]) -> ReplyVerdict<'_> {
+    ReplyVerdict::Fail {
+        kind: ReplyFailure::WrongStatus,
+        code: Some(0),
         text,
     }
 }

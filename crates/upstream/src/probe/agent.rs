@@ -64,14 +64,29 @@ async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, ProbeF
         if answer.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
             return Ok(answer);
         }
-        let more = probe
-            .receive(&transport, &mut answer, REPLY_BYTES_MAX)
-            .await?;
-        if !more {
-            return Err(ProbeFailure {
-                status: CheckStatus::L7Timeout,
-                text: "Ignoring incomplete line from agent".to_owned(),
-            });
+        let more = probe.receive(&transport, &mut answer, REPLY_BYTES_MAX);
+        match more.await {
+            Ok(true) => {}
+            Ok(false) => return Err(incomplete(&answer, CheckStatus::L7Timeout)),
+            Err(failure) if failure.status == CheckStatus::SocketError && !answer.is_empty() => {
+                return Err(incomplete(&answer, failure.status));
+            }
+            Err(failure) => return Err(failure),
         }
+    }
+}
+
+/// Why an answer without the end of its line says nothing; `status` is for one that began.
+fn incomplete(answer: &[u8], status: CheckStatus) -> ProbeFailure {
+    let (status, text) = match answer.is_empty() {
+        true => (
+            CheckStatus::L7Response,
+            "TCPCHK got an empty response at step 2",
+        ),
+        false => (status, "Ignoring incomplete line from agent"),
+    };
+    ProbeFailure {
+        status,
+        text: text.to_owned(),
     }
 }

@@ -1,5 +1,6 @@
 //! `option httpchk` and `http-check`: sends requests and judges responses, rule by rule.
 
+use std::io;
 use std::num::NonZeroU32;
 
 use ballast_engine::H2Terms;
@@ -224,7 +225,7 @@ impl HttpCheckRun {
         probe: &ProbeRun<'_>,
     ) -> Result<(), ProbeFailure> {
         let Some(connection) = &mut self.connection else {
-            return Err(ProbeFailure::timeout(CheckStatus::L7Response));
+            return Err(ProbeFailure::no_answer());
         };
         let wait = WaitLimit::until(&probe.deadline, Some(probe.until()));
         while !self.has_response {
@@ -404,10 +405,11 @@ fn with_comment(text: &str, comment: Option<&str>) -> String {
 fn read_failure(error: &ReadError, expect: &Expect) -> ProbeFailure {
     match error {
         ReadError::TimedOut => ProbeFailure::timeout(expect.timeout_status()),
-        ReadError::Closed | ReadError::Malformed(_) => ProbeFailure {
-            status: CheckStatus::L7Response,
-            text: String::new(),
-        },
+        ReadError::Closed | ReadError::Malformed(_) => ProbeFailure::no_answer(),
+        // A stream was refused, or what carries it broke the protocol.
+        ReadError::Broken(error) if error.kind() == io::ErrorKind::InvalidData => {
+            ProbeFailure::no_answer()
+        }
         ReadError::Broken(error) => ProbeFailure::broken(error),
     }
 }

@@ -52,9 +52,24 @@ impl ProbeFailure {
 
     /// Describes a connection that failed.
     pub(super) fn broken(error: &io::Error) -> Self {
+        let text = match error.kind() {
+            io::ErrorKind::ConnectionReset => {
+                "ECONNRESET returned by OS (Connection reset by peer)".to_owned()
+            }
+            io::ErrorKind::BrokenPipe => "EPIPE returned by OS (Broken pipe)".to_owned(),
+            _ => words(error),
+        };
         Self {
             status: CheckStatus::SocketError,
-            text: words(error),
+            text,
+        }
+    }
+
+    /// Describes a server that closed before its answer was whole, or sent something else.
+    pub(super) fn no_answer() -> Self {
+        Self {
+            status: CheckStatus::SocketError,
+            text: String::new(),
         }
     }
 
@@ -282,6 +297,22 @@ impl<'a> ProbeRun<'a> {
             Ok(Ok(count)) => Ok(count > 0),
             Ok(Err(error)) => Err(ProbeFailure::broken(&error)),
             Err(DeadlinePassed) => Err(ProbeFailure::timeout(CheckStatus::L7Timeout)),
+        }
+    }
+
+    /// As [`Self::receive`], but what a clear connection brought before it was reset is judged as if
+    /// the server had closed it.
+    pub(super) async fn receive_to_end(
+        &self,
+        transport: &Transport,
+        received: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<bool, ProbeFailure> {
+        let outcome = self.receive(transport, received, bytes_max).await;
+        let is_judged = !received.is_empty() && transport.as_clear().is_some();
+        match outcome {
+            Err(failure) if failure.status == CheckStatus::SocketError && is_judged => Ok(false),
+            outcome => outcome,
         }
     }
 

@@ -93,15 +93,34 @@ async fn run_dialog(
     let transport = probe.open(None).await?;
     let mut received = Vec::new();
     let mut shown = (None, String::new());
-    for step in steps {
+    for (index, step) in steps.iter().enumerate() {
         match step {
             CheckStep::Send(bytes) => probe.send(&transport, bytes).await?,
             CheckStep::Expect(expectation) => {
-                shown = expect(*expectation, &transport, &mut received, probe, is_tls).await?;
+                let replies = &mut received;
+                let outcome = expect(*expectation, &transport, replies, probe, is_tls).await;
+                shown = outcome.map_err(|error| match error {
+                    StepError::Failed(status, code, text) if received.is_empty() => {
+                        let text = empty_text(*expectation, index).unwrap_or(text);
+                        StepError::Failed(status, code, text)
+                    }
+                    error => error,
+                })?;
             }
         }
     }
     Ok(shown)
+}
+
+/// The text for a server that closes without a reply at a step, where its protocol has no other.
+/// The steps are counted from 1, and the connection is the first one of a check of MySQL.
+fn empty_text(expectation: Expectation, index: usize) -> Option<String> {
+    let step = match expectation {
+        Expectation::MysqlPacket => index + 2,
+        Expectation::SslHello => index + 1,
+        _ => return None,
+    };
+    Some(format!("TCPCHK got an empty response at step {step}"))
 }
 
 async fn expect(
@@ -130,7 +149,9 @@ async fn expect(
                 return Err(StepError::Failed(status, code, text));
             }
         }
-        ended = !probe.receive(transport, received, REPLY_BYTES_MAX).await?;
+        ended = !probe
+            .receive_to_end(transport, received, REPLY_BYTES_MAX)
+            .await?;
     }
 }
 

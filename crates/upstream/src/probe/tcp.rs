@@ -206,6 +206,9 @@ impl TcpCheckRun {
         loop {
             let full = self.received.len() >= bytes_max;
             if self.ended && self.received.is_empty() {
+                if expect.is_negated() {
+                    return Ok(None);
+                }
                 let text = format!("TCPCHK got an empty response at step {}", step + 1);
                 return Ok(Some(self.miss(script, step, expect, text, probe)));
             }
@@ -238,7 +241,7 @@ impl TcpCheckRun {
                 text: "No connection".to_owned(),
             })?;
             match probe
-                .receive(transport, &mut self.received, bytes_max)
+                .receive_to_end(transport, &mut self.received, bytes_max)
                 .await
             {
                 Ok(more) => self.ended = !more,

@@ -15,8 +15,15 @@ const BIND_REQUEST: [u8; 14] = [
     0x30, 0x0c, 0x02, 0x01, 0x01, 0x60, 0x07, 0x02, 0x01, 0x03, 0x04, 0x00, 0x80, 0x00,
 ];
 
+/// The text for a reply of another protocol, or none.
+pub(super) const NOT_LDAP: &[u8] = b"Not LDAPv3 protocol";
+
+/// The shortest bind response: its texts are empty.
+const REPLY_BYTES_MIN: usize = 14;
+
 pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     match result_code(received) {
+        Ok(Some(_)) if received.len() < REPLY_BYTES_MIN => ReplyVerdict::Undecided,
         Ok(Some(0)) => ReplyVerdict::Pass {
             bytes: received.len(),
             code: Some(0),
@@ -28,7 +35,7 @@ pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
             text: b"See RFC: http://tools.ietf.org/html/rfc4511#section-4.1.9",
         },
         Ok(None) => ReplyVerdict::Undecided,
-        Err(NotLdap) => invalid(b"Not LDAPv3 protocol"),
+        Err(NotLdap) => invalid(NOT_LDAP),
     }
 }
 

@@ -1,9 +1,7 @@
 //! `option mysql-check`: reads the greeting and, if a user is given, logs in without a password and
 //! quits (MySQL client/server protocol, connection phase).
 
-use super::{
-    CheckStep, Expectation, REPLY_BYTES_MAX, ReplyFailure, ReplyVerdict, first_line, invalid,
-};
+use super::{CheckStep, Expectation, REPLY_BYTES_MAX, ReplyFailure, ReplyVerdict, invalid};
 
 /// Which login packet is sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -70,7 +68,7 @@ pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     let length = u32::from_le_bytes([head[0], head[1], head[2], 0]);
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     if length == 0 || length > REPLY_BYTES_MAX - 4 {
-        return invalid(first_line(received));
+        return invalid(b"");
     }
     let Some(payload) = rest.get(..length) else {
         return ReplyVerdict::Undecided;

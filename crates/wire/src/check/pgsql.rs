@@ -1,7 +1,7 @@
 //! `option pgsql-check`: a startup message, to which the server replies with a request for
 //! authentication (PostgreSQL frontend/backend protocol, version 3).
 
-use super::{CheckStep, Expectation, ReplyFailure, ReplyVerdict, first_line, invalid};
+use super::{CheckStep, Expectation, ReplyVerdict, first_line, invalid, wrong_status};
 
 /// The steps of `option pgsql-check user <user>`.
 pub fn pgsql(user: &[u8]) -> Vec<CheckStep> {
@@ -22,6 +22,9 @@ pub fn pgsql(user: &[u8]) -> Vec<CheckStep> {
 /// Type, length and the kind of authentication.
 const ANSWER_BYTES_MIN: usize = 9;
 
+/// The text for a reply that is no request for authentication, and no error.
+pub(super) const UNKNOWN_ERROR: &[u8] = b"PostgreSQL unknown error";
+
 pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     let Some(&answer) = received.first() else {
         return ReplyVerdict::Undecided;
@@ -35,11 +38,7 @@ pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
         b'E' => error(received),
         b'R' => ReplyVerdict::Undecided,
         _ if received.len() < 5 => ReplyVerdict::Undecided,
-        _ => ReplyVerdict::Fail {
-            kind: ReplyFailure::WrongStatus,
-            code: Some(0),
-            text: b"PostgreSQL unknown error",
-        },
+        _ => wrong_status(UNKNOWN_ERROR),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `option redis-check`: PING, with the reply PONG (Redis serialization protocol).
 
-use super::{CheckStep, Expectation, ReplyVerdict, first_line, invalid};
+use super::{CheckStep, Expectation, ReplyVerdict, first_line, wrong_status};
 
 /// The steps of `option redis-check`.
 pub fn redis() -> Vec<CheckStep> {
@@ -23,5 +23,5 @@ pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     if PONG.starts_with(received) || !received.contains(&b'\n') {
         return ReplyVerdict::Undecided;
     }
-    invalid(first_line(received))
+    wrong_status(first_line(received))
 }

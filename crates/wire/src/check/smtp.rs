@@ -2,7 +2,9 @@
 //! lines (RFC 5321, section 4.2.1) are accepted everywhere; HAProxy 2.6 accepts a greeting of one
 //! line only.
 
-use super::{CheckStep, Expectation, ReplyFailure, ReplyVerdict, first_line, invalid};
+use super::{
+    CheckStep, Expectation, ReplyFailure, ReplyVerdict, first_line, invalid, wrong_status,
+};
 
 /// The steps of `option smtpchk [<hello> <domain>]`; `HELO localhost` if not
 /// given, and `HELO` if the word is neither HELO nor EHLO.
@@ -13,7 +15,7 @@ pub fn smtp(hello: Option<(&str, &[u8])>) -> Vec<CheckStep> {
         None => ("HELO", &b"localhost"[..]),
     };
     vec![
-        CheckStep::Expect(Expectation::SmtpSuccess),
+        CheckStep::Expect(Expectation::SmtpGreeting),
         CheckStep::Send([word.as_bytes(), b" ", domain, b"\r\n"].concat()),
         CheckStep::Expect(Expectation::SmtpSuccess),
         CheckStep::Send(b"QUIT\r\n".to_vec()),
@@ -21,7 +23,22 @@ pub fn smtp(hello: Option<(&str, &[u8])>) -> Vec<CheckStep> {
     ]
 }
 
+pub(super) fn parse_greeting(received: &[u8], ended: bool) -> ReplyVerdict<'_> {
+    parse(received, ended, |line| invalid(first_line(line)))
+}
+
 pub(super) fn parse_reply(received: &[u8], ended: bool) -> ReplyVerdict<'_> {
+    // What stands in the place of the text is shown.
+    parse(received, ended, |line| {
+        wrong_status(first_line(line.get(4..).unwrap_or_default()))
+    })
+}
+
+fn parse<'a>(
+    received: &'a [u8],
+    ended: bool,
+    judge_other: fn(&'a [u8]) -> ReplyVerdict<'a>,
+) -> ReplyVerdict<'a> {
     let mut rest = received;
     loop {
         let end = match rest.iter().position(|&b| b == b'\n') {
@@ -38,7 +55,7 @@ pub(super) fn parse_reply(received: &[u8], ended: bool) -> ReplyVerdict<'_> {
                     .fold(0, |n, d| n * 10 + u32::from(**d - b'0'));
                 return verdict(received.len() - after.len(), code, first_line(text));
             }
-            _ => return invalid(first_line(line)),
+            _ => return judge_other(line),
         }
     }
 }

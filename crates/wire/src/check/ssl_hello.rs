@@ -1,7 +1,7 @@
 //! `option ssl-hello-chk`: a client hello of SSL 3.0 (RFC 6101); any TLS record is accepted as the
 //! reply. Today's servers refuse this version with an alert, which proves as much as a hello.
 
-use super::{CheckStep, Expectation, ReplyVerdict, first_line, invalid};
+use super::{CheckStep, Expectation, ReplyVerdict, invalid};
 
 /// The steps of `option ssl-hello-chk`; `unix_s` is the wall clock, which is part of the hello.
 pub fn ssl_hello(unix_s: u32) -> Vec<CheckStep> {
@@ -42,11 +42,16 @@ pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     match received.first() {
         None => ReplyVerdict::Undecided,
         Some(&(RECORD_ALERT | RECORD_HANDSHAKE)) if received.len() < 5 => ReplyVerdict::Undecided,
-        Some(&(RECORD_ALERT | RECORD_HANDSHAKE)) => ReplyVerdict::Pass {
-            bytes: received.len(),
-            code: None,
-            text: b"",
-        },
-        Some(_) => invalid(first_line(received)),
+        Some(&(RECORD_ALERT | RECORD_HANDSHAKE)) => pass(received),
+        Some(_) => invalid(b""),
+    }
+}
+
+/// The verdict on a record of TLS, or its beginning.
+pub(super) fn pass(received: &[u8]) -> ReplyVerdict<'_> {
+    ReplyVerdict::Pass {
+        bytes: received.len(),
+        code: None,
+        text: b"",
     }
 }

@@ -1,4 +1,4 @@
-// Payloads and verdicts as HAProxy 2.6.12 sent and reported them.
+// Payloads and verdicts as HAProxy 2.6.12 and 3.2 sent and reported them.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn mysql_packets() {
         judged(b"\x1f\0\0\x02\xff\x15\x04#28000Access denied for user"),
         no(1045, "#28000Access denied for user")
     );
-    assert_eq!(judged(b"garbage"), bad("garbage"));
+    assert_eq!(judged(b"garbage"), bad(""));
     assert_eq!(judged(b"\0\0\0\0"), bad(""));
     assert_eq!(judged(b"\x02\0\0\0\xff\x15"), bad(""));
 }
@@ -95,7 +95,7 @@ fn redis_answers() {
     assert_eq!(sent(&redis()), b"*1\r\n$4\r\nPING\r\n");
     let judged = |bytes| judged(Expectation::RedisPong, bytes);
     assert_eq!(judged(b"+PONG\r\n"), pass(0, "Redis server is ok", 7));
-    assert_eq!(judged(b"-NOAUTH x\r\n"), bad("-NOAUTH x"));
+    assert_eq!(judged(b"-NOAUTH x\r\n"), no(0, "-NOAUTH x"));
     assert_eq!(judged(b"+PONG"), ReplyVerdict::Undecided);
 }
 
@@ -108,13 +108,13 @@ fn smtp_answers() {
     assert_eq!(judged(b"221 bye\r\n"), pass(221, "bye", 9));
     assert_eq!(judged(b"250-a\r\n250 ok\r\nx"), pass(250, "ok", 15));
     assert_eq!(judged(b"554 no\r\n"), no(554, "no"));
-    assert_eq!(judged(b"xx\r\n"), bad("xx"));
-    assert_eq!(judged(b"2200\r\n"), bad("2200"));
-    assert_eq!(
-        Expectation::SmtpSuccess.parse_reply(b"220", true),
-        bad("220"),
-        "a code must be ended"
-    );
+    assert_eq!(judged(b"xx\r\n"), no(0, ""));
+    assert_eq!(judged(b"xyz abc\r\n"), no(0, "abc"));
+    let greeting = |bytes, ended| Expectation::SmtpGreeting.parse_reply(bytes, ended);
+    assert_eq!(greeting(b"220 hi\r\n", false), pass(220, "hi", 8));
+    assert_eq!(greeting(b"554 no\r\n", false), no(554, "no"));
+    assert_eq!(greeting(b"2200\r\n", false), bad("2200"));
+    assert_eq!(greeting(b"220", true), bad("220"), "a code must be ended");
 }
 
 #[test]
@@ -163,5 +163,45 @@ fn ssl_answers() {
         ReplyVerdict::Pass { .. }
     ));
     assert_eq!(judge(b"\x16"), ReplyVerdict::Undecided);
-    assert_eq!(judge(b"HTTP/1.0 400\r\n"), bad("HTTP/1.0 400"));
+    assert_eq!(judge(b"HTTP/1.0 400\r\n"), bad(""));
+}
+
+#[test]
+fn replies_that_end_early() {
+    let ends: [(Expectation, &[u8], ReplyVerdict<'_>); 14] = [
+        (Expectation::LdapBound, b"", bad("Not LDAPv3 protocol")),
+        (Expectation::LdapBound, b"0\x0c\x02\x01", bad("")),
+        (
+            Expectation::LdapBound,
+            b"0\x0c\x02\x01\x01a\x07\x0a\x01\0\x04\0",
+            bad(""),
+        ),
+        (Expectation::MysqlPacket, b"", bad("")),
+        (Expectation::MysqlPacket, b"\x4a\0\0\0\x0a5", bad("")),
+        (
+            Expectation::PgsqlAuthentication,
+            b"",
+            no(0, "PostgreSQL unknown error"),
+        ),
+        (
+            Expectation::PgsqlAuthentication,
+            b"R\0",
+            no(0, "PostgreSQL unknown error"),
+        ),
+        (Expectation::RedisPong, b"", no(0, "")),
+        (Expectation::RedisPong, b"+PONG", no(0, "+PONG")),
+        (Expectation::SmtpGreeting, b"", bad("")),
+        (Expectation::SmtpGreeting, b"22", bad("22")),
+        (Expectation::SmtpSuccess, b"", no(0, "")),
+        (Expectation::SmtpSuccess, b"25", no(0, "")),
+        (Expectation::SslHello, b"", bad("")),
+    ];
+    for (expectation, received, expected) in ends {
+        let verdict = expectation.parse_reply(received, true);
+        assert_eq!(verdict, expected, "{expectation:?} {received:?}");
+    }
+    assert!(matches!(
+        Expectation::SslHello.parse_reply(b"\x16", true),
+        ReplyVerdict::Pass { .. }
+    ));
 }

@@ -35,6 +35,27 @@ fn half(stream: &mut TcpStream) {
     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhello");
 }
 
+fn half_head(stream: &mut TcpStream) {
+    request(stream);
+    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nconte");
+}
+
+/// Closes with a byte unread, which the kernel answers with a reset.
+fn reset(stream: &mut TcpStream) {
+    let mut byte = [0];
+    let _ = stream.read_exact(&mut byte);
+    // The rest of what was sent at once is there by now.
+    let _ = stream.peek(&mut byte);
+}
+
+const RESET: &str = "ECONNRESET returned by OS (Connection reset by peer)";
+
+/// As [`reset`], with a banner before it.
+fn banner_and_reset(stream: &mut TcpStream) {
+    let _ = stream.write_all(b"+WRONG\r\n");
+    reset(stream);
+}
+
 fn garbage(stream: &mut TcpStream) {
     request(stream);
     let _ = stream.write_all(b"garbage\r\n\r\n");
@@ -155,13 +176,15 @@ fn tcp_cases(cases: Vec<Case>) {
 
 #[test]
 fn http_statuses() {
-    use CheckStatus::{L7Ok, L7Response, L7Status, L7Timeout};
+    use CheckStatus::{L7Ok, L7Status, L7Timeout, SocketError};
     http_cases(vec![
         (vec![], ok, L7Ok, Some(200), ""),
         (vec![], broken, L7Status, Some(500), "Bad thing"),
         (vec![], half, L7Ok, Some(200), ""),
-        (vec![], garbage, L7Response, None, ""),
-        (vec![], close_at_once, L7Response, None, ""),
+        (vec![], garbage, SocketError, None, ""),
+        (vec![], close_at_once, SocketError, None, ""),
+        (vec![], half_head, SocketError, None, ""),
+        (vec![], reset, SocketError, None, RESET),
         (vec![], silence, L7Timeout, None, ""),
         (
             rule(ExpectSubject::Status(vec![(500, 500)])),
@@ -338,6 +361,21 @@ fn tcp_contents() {
             L7Ok,
             Some(0),
             "(tcp-check)",
+        ),
+        (not(text("zzz")), |_| {}, L7Ok, Some(0), "(tcp-check)"),
+        (
+            rule(text("zzz")),
+            |_| {},
+            L7Response,
+            None,
+            "TCPCHK got an empty response at step 1",
+        ),
+        (
+            [vec![send("hello")], rule(text("zzz"))].concat(),
+            banner_and_reset,
+            L7Response,
+            None,
+            "TCPCHK did not match content 'zzz' at step 2",
         ),
         (
             not(ExpectSubject::Regex("WR".into())),
