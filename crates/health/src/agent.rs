@@ -53,8 +53,69 @@ pub struct AgentAnswer {
     pub state: Option<AgentState>,
     /// The first word that is not known.
     pub unknown: Option<String>,
+    /// What is wrong with a number, or why it is not taken: the last such.
+    pub warning: Option<&'static str>,
     /// `<n>%` of the initial weight.
     pub weight_percent: Option<u32>,
+}
+
+impl AgentAnswer {
+    fn read_maxconn(&mut self, text: &str) {
+        let warning = match leading_number(text) {
+            Some((number, "")) => {
+                self.maxconn = Some(number);
+                return;
+            }
+            Some(_) => "Trailing garbage in maxconn string",
+            None if text.is_empty() => "Require <maxconn>.",
+            None => "maxconn string empty or preceded by garbage",
+        };
+        self.warning = Some(warning);
+    }
+
+    fn read_weight(&mut self, text: &str) {
+        match leading_number(text) {
+            Some((percent, "%")) => self.weight_percent = Some(percent),
+            _ => self.warning = Some("Trailing garbage in weight string"),
+        }
+    }
+
+    /// What of it applies to a server whose weight is static: no weight at all, or that of its line,
+    /// which is `weight`.
+    #[must_use]
+    pub fn with_static_weight(mut self, weight: u32) -> Self {
+        let asked = self.weight_percent.map(|percent| share(weight, percent));
+        if asked.is_some_and(|asked| asked != 0 && asked != weight) {
+            self.weight_percent = None;
+            self.warning = Some(
+                "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.",
+            );
+        }
+        self
+    }
+
+    /// What is shown of it (`last_agt`).
+    pub(crate) fn info(&self) -> String {
+        let unknown = self.unknown.as_deref();
+        match (self.state, unknown, self.warning) {
+            (Some(state), _, _) => {
+                let word = state.word();
+                match unknown.or(self.warning).unwrap_or(&self.note) {
+                    "" => format!("via agent : {word}"),
+                    remark => format!("via agent : {word} ({remark})"),
+                }
+            }
+            (None, Some(word), _) => format!("agent reports an error : {word}"),
+            (None, None, Some(warning)) => format!("agent warns : {warning}"),
+            (None, None, None) => String::new(),
+        }
+    }
+}
+
+/// A percentage of a weight.
+pub(crate) fn share(weight: u32, percent: u32) -> u32 {
+    let share = u64::from(weight) * u64::from(percent) / 100;
+    u32::try_from(share).unwrap_or(u32::MAX)
 }
 
 /// Parses an agent's response. Bytes after the first line are ignored. It never fails: unknown
@@ -82,20 +143,28 @@ pub fn parse_agent(answer: &[u8]) -> AgentAnswer {
             "ready" => said.admin = Some(AgentAdmin::Ready),
             "drain" => said.admin = Some(AgentAdmin::Drain),
             "maint" => said.admin = Some(AgentAdmin::Maint),
-            other => match (other.strip_suffix('%'), other.strip_prefix("maxconn:")) {
-                (Some(digits), _) if digits.parse::<u32>().is_ok() => {
-                    said.weight_percent = digits.parse().ok();
+            other => match other.strip_prefix("maxconn:") {
+                Some(text) => said.read_maxconn(text),
+                None if other.starts_with(|c: char| c.is_ascii_digit()) && other.contains('%') => {
+                    said.read_weight(other);
                 }
-                (_, Some(digits)) if digits.parse::<u32>().is_ok() => {
-                    said.maxconn = digits.parse().ok();
-                }
-                _ => {
+                None => {
                     said.unknown.get_or_insert_with(|| word.to_owned());
                 }
             },
         }
     }
     said
+}
+
+/// The number at the start of a text, and what follows it; a number that is too large is the largest.
+fn leading_number(text: &str) -> Option<(u32, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    let (digits, rest) = text.split_at(end.unwrap_or(text.len()));
+    match digits {
+        "" => None,
+        digits => Some((digits.parse().unwrap_or(u32::MAX), rest)),
+    }
 }
 
 /// `#` begins a note only where a word could begin: `down#x` is one unknown word.

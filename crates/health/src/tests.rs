@@ -448,6 +448,47 @@ fn an_agents_line_is_read_word_by_word() {
         Some("down#because")
     );
     assert_eq!(parse_agent(b""), AgentAnswer::default());
+    let shown = |line: &[u8]| {
+        let mut server = Health::new(with_agent(), false, 0);
+        server.agent_done(1, &parse_agent(line).with_static_weight(10), 0);
+        (server.agent().last.info.clone(), server.weight_user())
+    };
+    let fixed = "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.";
+    for (line, info, weight) in [
+        ("up", "via agent : up".to_owned(), 10),
+        ("down # why", "via agent : down (why)".to_owned(), 10),
+        ("up foo # why", "via agent : up (foo)".to_owned(), 10),
+        ("foo 50%", "agent reports an error : foo".to_owned(), 10),
+        ("200%", format!("agent warns : {fixed}"), 10),
+        ("up 50%", format!("via agent : up ({fixed})"), 10),
+        ("99999999999%", format!("agent warns : {fixed}"), 10),
+        ("0%", String::new(), 0),
+        ("5%", String::new(), 0),
+        ("101%", String::new(), 10),
+        (
+            "5x%",
+            "agent warns : Trailing garbage in weight string".to_owned(),
+            10,
+        ),
+        (
+            "maxconn:x",
+            "agent warns : maxconn string empty or preceded by garbage".to_owned(),
+            10,
+        ),
+        (
+            "maxconn:5x",
+            "agent warns : Trailing garbage in maxconn string".to_owned(),
+            10,
+        ),
+        (
+            "maxconn:",
+            "agent warns : Require <maxconn>.".to_owned(),
+            10,
+        ),
+        ("50", "agent reports an error : 50".to_owned(), 10),
+    ] {
+        assert_eq!(shown(line.as_bytes()), (info, weight), "{line}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Effect, ForcedState, Health, STEP_MAX, WEIGHT_MAX};
 use crate::admin::Admin;
-use crate::agent::{AgentAdmin, AgentAnswer, AgentState};
+use crate::agent::{AgentAdmin, AgentAnswer, AgentState, share};
 use crate::operational::Operational;
 use crate::report::{CheckReport, HealthTransition, StateChange, TransitionCause};
 use crate::settings::{CheckSettings, HealthSettings};
@@ -110,37 +110,21 @@ impl Health {
             None => {}
         }
         if let Some(percent) = answer.weight_percent {
-            let weight = u64::from(self.settings.weight) * u64::from(percent) / 100;
-            let weight = u32::try_from(weight).unwrap_or(WEIGHT_MAX);
-            self.weigh(weight);
+            self.weigh(share(self.settings.weight, percent));
         }
         if let Some(maxconn) = answer.maxconn {
             effects.push(Effect::Maxconn(maxconn));
         }
-        let (status, info) = match (answer.state, &answer.unknown) {
-            (Some(state), _) => {
-                let status = match state {
-                    AgentState::Up => CheckStatus::L7Ok,
-                    _ => CheckStatus::L7Status,
-                };
-                let info = if answer.note.is_empty() {
-                    format!("via agent : {}", state.word())
-                } else {
-                    format!("via agent : {} ({})", state.word(), answer.note)
-                };
-                (status, info)
-            }
-            (None, Some(word)) => (
-                CheckStatus::Checked,
-                format!("agent reports an error : {word}"),
-            ),
-            (None, None) => (CheckStatus::Checked, String::new()),
+        let status = match answer.state {
+            Some(AgentState::Up) => CheckStatus::L7Ok,
+            Some(_) => CheckStatus::L7Status,
+            None => CheckStatus::Checked,
         };
         let code = status.has_code().then_some(0);
         let verdict = CheckOutcome {
             code,
             duration_ms: Some(duration_ms),
-            info,
+            info: answer.info(),
             status,
         };
         self.apply_agent_outcome(now_ms, verdict, effects);

@@ -21,7 +21,10 @@ pub(super) async fn ask(
     let probe = ProbeRun::new(controller, backend, server);
     match answer(&probe, server).await {
         Ok(answer) => {
-            let said = parse_agent(&answer);
+            let mut said = parse_agent(&answer);
+            if backend.has_static_weights() {
+                said = said.with_static_weight(u32::from(server.model.weight));
+            }
             let duration_ms = probe
                 .verdict(CheckStatus::Checked)
                 .duration_ms
