@@ -54,8 +54,9 @@ impl Health {
                 | bit(running, Snapshot::IN_PROGRESS)
                 | bit(configured && paused, Snapshot::PAUSED)
         };
-        let paused = self.admin().is_maint();
         let (check, agent) = (self.check(), self.agent());
+        // Only a check that is on can be paused.
+        let paused = self.admin().is_maint() && check.enabled;
         let agent_bits = bits(
             settings.agent.is_some(),
             agent.enabled,

@@ -286,6 +286,46 @@ fn what_an_agent_said_in_maintenance_holds_after_it() {
 }
 
 #[test]
+fn numbers_of_checks_in_maintenance() {
+    let numbers = |server: &Health| {
+        let snapshot = server.snapshot(9);
+        (snapshot.check_health, snapshot.check_state)
+    };
+    // A check that is off is not paused, and begins with nothing.
+    let mut server = Health::new(CHECKED, false, 0);
+    server.enable_check(false);
+    server.set_maint(1);
+    assert_eq!(numbers(&server), (0, 2));
+    server.set_ready(2);
+    assert_eq!(numbers(&server), (0, 2));
+    assert_eq!(server.operational(), Operational::Running);
+    // A server that was down keeps the number of a check that it does not have.
+    let tracker = HealthSettings {
+        check: None,
+        tracks: true,
+        ..with_agent()
+    };
+    let mut server = Health::new(tracker, false, 0);
+    let tracked = Health::new(CHECKED, false, 0);
+    let effects = server.agent_done(1, &said(b"down"), 0);
+    let counts = BackendCounts::default();
+    let line = effects.iter().find_map(|effect| match effect {
+        Effect::Transition(change) => {
+            Some(change.line("be", "s2", false, Some("be/s1"), true, &counts))
+        }
+        _ => None,
+    });
+    assert!(line.is_some_and(|line| line.starts_with("Server be/s2 is DOWN via be/s1. ")));
+    assert_eq!(server.status_text(&tracked, Some("be/s1")), "DOWN 1/3");
+    server.set_maint(2);
+    assert_eq!(numbers(&server), (2, 0));
+    server.set_ready(3);
+    server.agent_done(4, &said(b"up"), 0);
+    server.set_maint(5);
+    assert_eq!(numbers(&server), (0, 0));
+}
+
+#[test]
 fn traffic_speaks_as_configured() {
     let after = |on_error, healthy: bool| {
         let mut server = Health::new(

@@ -153,12 +153,17 @@ impl Health {
         if self.admin.is_maint() {
             return;
         }
+        // The lines of a server that tracks another name that one, as HAProxy's do.
+        let cause = match self.settings.tracks {
+            true => TransitionCause::Tracked,
+            false => TransitionCause::Check(verdict),
+        };
         // Only a check can end what a check began: an agent does not know of it.
         let is_stopping = self.operational == Operational::Stopping;
         if result == CheckResult::Failed && !self.agent.is_up() {
-            self.stop(now_ms, TransitionCause::Check(verdict), effects);
+            self.stop(now_ms, cause, effects);
         } else if result == CheckResult::Passed && self.may_run() && !is_stopping {
-            self.run(now_ms, TransitionCause::Check(verdict), effects);
+            self.run(now_ms, cause, effects);
         }
     }
 
@@ -246,7 +251,10 @@ impl Health {
         if was_maint {
             return;
         }
-        self.check.health = 0;
+        // Without a check, a server that was down keeps its number, as in HAProxy.
+        if self.is_checked() || !was_down {
+            self.check.health = 0;
+        }
         self.check.running = false;
         if !was_down {
             self.set_operational(now_ms, Operational::Stopped);
@@ -273,7 +281,7 @@ impl Health {
         }
         // As at the start: one failure away from down, unless `init-state` says otherwise. Without a check
         // health stays 0 after maintenance, as in HAProxy. The agent was asked all the time.
-        if self.settings.check.is_some() {
+        if self.is_checked() {
             self.check.start_as(self.settings.init_state);
         }
         self.errors_in_row = 0;

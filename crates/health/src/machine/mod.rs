@@ -262,6 +262,10 @@ impl Health {
             Operational::Stopped if agented && judged.agent.health == 0 => {
                 "DOWN (agent)".to_owned()
             }
+            // The agent of a server that tracks another took it down, and the other is up.
+            Operational::Stopped if checked && judged.operational != Operational::Stopped => {
+                format!("DOWN {left}/{fall}")
+            }
             Operational::Stopped if checked && health > 0 => format!("DOWN {health}/{rise}"),
             Operational::Stopped => "DOWN".to_owned(),
         }
