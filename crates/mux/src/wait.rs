@@ -202,3 +202,41 @@ impl<'a> WaitLimit<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EACH: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_wait_that_has_reached_its_deadline_goes_on_as_long_as_the_peer_is_not_silent() {
+        let deadline = Deadline::new();
+        let ago = |time: Duration| Cell::new(ballast_worker::now().checked_sub(time));
+        let extends = |last_sent: &Cell<Option<Instant>>, is_busy: bool| {
+            let is_busy = Cell::new(is_busy);
+            let wait = WaitLimit::each(&deadline, Some(EACH)).or_since(last_sent);
+            wait.not_while(&is_busy).extend()
+        };
+        assert!(!extends(&Cell::new(None), false));
+        assert!(!extends(&ago(EACH * 2), false));
+        assert!(extends(&ago(EACH / 2), false));
+        let left = deadline.current().unwrap() - ballast_worker::now();
+        assert!(left <= EACH / 2, "from the last bytes on: {left:?}");
+        assert!(extends(&ago(EACH * 2), true));
+    }
+
+    #[test]
+    fn no_wait_goes_on_beyond_its_end_or_without_a_limit_of_its_own() {
+        let (deadline, now) = (Deadline::new(), ballast_worker::now());
+        let (last_sent, is_busy) = (Cell::new(Some(now)), Cell::new(true));
+        let whole = WaitLimit::until(&deadline, Some(now)).or_since(&last_sent);
+        assert!(!whole.not_while(&is_busy).extend());
+        let mut both = WaitLimit::each(&deadline, Some(EACH)).not_while(&is_busy);
+        both.until = Some(now);
+        assert!(!both.extend());
+        both.until = Some(now + EACH / 2);
+        assert!(both.extend());
+        assert_eq!(deadline.current(), Some(now + EACH / 2));
+    }
+}

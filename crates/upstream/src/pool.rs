@@ -584,7 +584,10 @@ mod tests {
                 }
                 sleep(Duration::from_millis(1)).await;
             }
+            assert_eq!(server.state.idle.current(), 0);
             for peer in &mut peers {
+                peer.set_read_timeout(Some(Duration::from_secs(10)))
+                    .unwrap();
                 assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
             }
         })
