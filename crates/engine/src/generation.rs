@@ -357,7 +357,11 @@ fn new_state(server: &model::Server, registry: &Registry) -> ServerState {
         known => Some(known.clone()),
     };
     let belief = BalancingState::of(&health);
-    let state = ServerState::new(registry.worker_count(), address, health);
+    let state = ServerState::new(
+        (registry.worker_count(), Arc::clone(registry.process())),
+        address,
+        health,
+    );
     state.weigh(belief.weight, belief.throttle_percent);
     state.record_usability(belief.usable, belief.draining);
     state

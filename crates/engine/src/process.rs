@@ -17,6 +17,10 @@ use crate::{EventBuffer, Gauge, OverrideCell, ProcessVariables, Rate, RateLimits
 pub struct Process {
     /// Client connections open now.
     pub connections: Gauge,
+    /// Open connections to servers, in use or idle.
+    pub server_connections: Gauge,
+    /// How many of them may be idle.
+    pub idle_connections: IdleConnectionLimits,
     /// Connections accepted per second.
     pub connection_rate: Rate,
     /// Sessions begun per second.
@@ -79,6 +83,56 @@ impl ClosingPlan {
     }
 }
 
+/// Up to how many used descriptors idle connections to servers are kept (`tune.pool-low-fd-ratio`), and from
+/// how many on they are closed (`tune.pool-high-fd-ratio`).
+#[derive(Debug)]
+pub struct IdleConnectionLimits {
+    low: AtomicU32,
+    high: AtomicU32,
+}
+
+/// How scarce descriptors are ([`Process::descriptor_shortage`]).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DescriptorShortage {
+    /// Idle connections are kept as they are needed.
+    None,
+    /// A worker keeps one idle connection of a server at the most.
+    Some,
+    /// None is kept, and each new connection closes an idle one.
+    Severe,
+}
+
+impl Default for IdleConnectionLimits {
+    fn default() -> Self {
+        Self {
+            low: AtomicU32::new(u32::MAX),
+            high: AtomicU32::new(u32::MAX),
+        }
+    }
+}
+
+impl IdleConnectionLimits {
+    /// Sets them, in percent of the descriptors that the process may have.
+    pub fn set(&self, descriptor_count_max: u64, [low, high]: [u32; 2]) {
+        let share = |percent: u32| {
+            let share = descriptor_count_max.saturating_mul(percent.into()) / 100;
+            u32::try_from(share).unwrap_or(u32::MAX)
+        };
+        self.low.store(share(low), Ordering::Relaxed);
+        self.high.store(share(high), Ordering::Relaxed);
+    }
+
+    fn shortage(&self, used: u32) -> DescriptorShortage {
+        if used >= self.high.load(Ordering::Relaxed) {
+            DescriptorShortage::Severe
+        } else if used >= self.low.load(Ordering::Relaxed) {
+            DescriptorShortage::Some
+        } else {
+            DescriptorShortage::None
+        }
+    }
+}
+
 /// From 0 to almost 1.
 fn fraction(random: u64) -> f64 {
     let upper = u32::try_from(random >> 32).unwrap_or(u32::MAX);
@@ -105,6 +159,8 @@ impl Process {
     pub fn new(worker_count: usize, connection_count_max: u32) -> Self {
         Self {
             connections: Gauge::default(),
+            server_connections: Gauge::default(),
+            idle_connections: IdleConnectionLimits::default(),
             connection_rate: Rate::default(),
             session_rate: Rate::default(),
             tls: TlsCounters::default(),
@@ -124,6 +180,12 @@ impl Process {
             invalid_messages: AtomicU64::new(0),
             sent: Mutex::default(),
         }
+    }
+
+    /// How scarce descriptors are: what idle connections to servers may take of them is for clients.
+    pub fn descriptor_shortage(&self) -> DescriptorShortage {
+        let used = self.connections.current() + self.server_connections.current();
+        self.idle_connections.shortage(used)
     }
 
     /// A variable of the environment (`env`).

@@ -11,6 +11,7 @@ use ballast_model as model;
 
 use crate::cancellation::{Cancellation, CancellationReason, Cancelled};
 use crate::counters::{BackendCounters, LazyPerWorker};
+use crate::process::Process;
 use crate::timings::Timings;
 use crate::tls_connections::HandshakeCounters;
 use crate::{CheckOverrides, Gauge, Rate, ServerTls, ServerTlsCounters};
@@ -90,6 +91,8 @@ pub struct ServerState {
     pub idle: Gauge,
     /// Milliseconds since the process began of the last session; 0 before the first.
     pub last_session_ms: AtomicU64,
+    /// The process that it is a server of.
+    pub process: Arc<Process>,
     created: Instant,
     /// When a request left the server for another one, in milliseconds since `created`; 0 before that.
     left_ms: AtomicU64,
@@ -171,11 +174,12 @@ impl ServerState {
 
     /// The state of a server that did not exist before.
     pub(crate) fn new(
-        worker_count: usize,
+        (worker_count, process): (usize, Arc<Process>),
         address: Option<model::Address>,
         health: Health,
     ) -> Self {
         Self {
+            process,
             counters: LazyPerWorker::new(worker_count),
             timings: LazyPerWorker::new(worker_count),
             sessions: Gauge::default(),

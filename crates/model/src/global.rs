@@ -268,6 +268,10 @@ pub struct Tune {
     /// `tune.http.logurilen`, in bytes of the whole request line. HAProxy was observed to cut at
     /// 1023 when it is not set, and at the number itself when it is.
     pub log_uri_bytes: u32,
+    /// `tune.pool-low-fd-ratio`: percentage of descriptors up to which idle connections to servers are kept.
+    pub idle_percent_low: u32,
+    /// `tune.pool-high-fd-ratio`: percentage of descriptors from which on they are closed.
+    pub idle_percent_high: u32,
     /// `tune.http.cookielen`, in bytes.
     pub cookie_bytes: u32,
     /// `tune.stick-counters`: how many entries a connection and each of its requests may track.
@@ -299,6 +303,8 @@ impl Default for Tune {
             h2: H2Tuning::default(),
             header_count_max: 101,
             log_uri_bytes: 1023,
+            idle_percent_low: 20,
+            idle_percent_high: 25,
             cookie_bytes: 63,
             stick_counters: 3,
             variables: VariableLimits::default(),

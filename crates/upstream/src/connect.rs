@@ -23,8 +23,8 @@ use crate::key::{
     ConnectionRequirements, ProxyHeaderContent,
 };
 use crate::lease::OpenedTls;
-use crate::shared;
 use crate::tls::{ServerHandshake, is_other_name};
+use crate::{pool, shared};
 
 /// Why a connection could not be opened.
 #[derive(Debug)]
@@ -110,6 +110,7 @@ pub fn connect(
                 Some((&**tls, count.ok_or(ConnectError::TooManyTls)?))
             }
         };
+        pool::make_room(server);
         let options = options(&key.section, &key.line, *source, *packets);
         let stream = Stream::connect(target.as_ref().ok_or(ConnectError::NoAddress)?, &options)
             .await

@@ -200,6 +200,7 @@ impl Lease {
         tls: Option<OpenedTls>,
     ) -> Self {
         server.state.connections.enter();
+        server.state.process.server_connections.enter();
         let entry = OpenConnectionEntry::enter(ListedConnection {
             socket: connection.socket_reference(),
             state: Arc::clone(&server.state),
@@ -402,6 +403,7 @@ impl Drop for OpenedConnection {
             streams.end();
         }
         self.state.connections.leave();
+        self.state.process.server_connections.leave();
     }
 }
 

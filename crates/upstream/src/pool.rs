@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use ballast_engine::{Backend, Server, ServerState};
+use ballast_engine::{Backend, DescriptorShortage, Server, ServerState};
 use ballast_model::HttpReuse;
 use ballast_worker::sleep;
 
@@ -236,6 +236,11 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
         if worn || strays {
             return;
         }
+        match server.state.process.descriptor_shortage() {
+            DescriptorShortage::None => {}
+            DescriptorShortage::Some if server_idle.count == 0 => {}
+            DescriptorShortage::Some | DescriptorShortage::Severe => return,
+        }
         if !server_idle.has_room(limit) {
             // One that the server has closed meanwhile gives its place.
             server_idle.close(|idle| idle.connection.has_ended());
@@ -252,6 +257,25 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
     if let Some(watcher) = WATCHER.take() {
         watcher.wake();
     }
+}
+
+/// Closes an idle connection of this worker when descriptors are scarce: a new one is to be opened.
+pub(crate) fn make_room(server: &Server) {
+    if server.state.process.descriptor_shortage() != DescriptorShortage::Severe {
+        return;
+    }
+    POOL.with_borrow_mut(|pool| {
+        let fullest = pool.values_mut().max_by_key(|idle| idle.count);
+        if let Some(server_idle) = fullest {
+            let mut left = 1_u32;
+            server_idle.close(|_| {
+                left.checked_sub(1).is_some_and(|rest| {
+                    left = rest;
+                    true
+                })
+            });
+        }
+    });
 }
 
 /// Closes idle connections on which the server sends or which it closes, soon after it does; to be run
@@ -590,6 +614,37 @@ mod tests {
                     .unwrap();
                 assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
             }
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn where_descriptors_are_scarce_few_idle_connections_are_kept() {
+        let listeners = &listeners()[..3];
+        let generation = generation_of(listeners);
+        let backend = &generation.backends[0];
+        let server = &backend.servers[0];
+        let limits = &server.state.process.idle_connections;
+        let kept = || server.state.idle.current();
+        block_on(async {
+            let opened = open(backend, server, listeners).await;
+            let (mut leases, _peers): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+            assert_eq!(server.state.process.server_connections.current(), 3);
+            limits.set(100, [2, 3]);
+            give(server, leases.pop().unwrap(), Instant::now());
+            assert_eq!(kept(), 0, "from the high limit on none is");
+            limits.set(100, [2, 10]);
+            give(server, leases.pop().unwrap(), Instant::now());
+            assert_eq!(kept(), 1);
+            limits.set(100, [1, 10]);
+            give(server, leases.pop().unwrap(), Instant::now());
+            assert_eq!(kept(), 1, "from the low limit on one is");
+            make_room(server);
+            assert_eq!(kept(), 1, "it stays up to the high limit");
+            limits.set(100, [0, 1]);
+            make_room(server);
+            assert_eq!(kept(), 0);
+            assert_eq!(server.state.process.server_connections.current(), 0);
         })
         .unwrap();
     }

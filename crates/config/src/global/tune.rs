@@ -193,6 +193,28 @@ pub(super) const ROWS: &[R] = &[
     )
     .examples("tune.rcvbuf.server 65536", "tune.rcvbuf.server x"),
     R::new(
+        "tune.pool-high-fd-ratio",
+        Sections::GLOBAL,
+        "<number>",
+        "percentage of descriptors in use from which on idle server connections are closed",
+        |global, args, _| {
+            global.tune.idle_percent_high = percentage(args)?;
+            args.end()
+        },
+    )
+    .examples("tune.pool-high-fd-ratio 25", "tune.pool-high-fd-ratio 101"),
+    R::new(
+        "tune.pool-low-fd-ratio",
+        Sections::GLOBAL,
+        "<number>",
+        "percentage of descriptors in use up to which idle server connections are kept",
+        |global, args, _| {
+            global.tune.idle_percent_low = percentage(args)?;
+            args.end()
+        },
+    )
+    .examples("tune.pool-low-fd-ratio 20", "tune.pool-low-fd-ratio 101"),
+    R::new(
         "tune.regex.max-steps",
         Sections::GLOBAL,
         "<number>",
@@ -236,6 +258,11 @@ fn bytes(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
     )?;
     args.end()?;
     Ok(u32::try_from(size).expect("the bound fits 32 bits"))
+}
+
+fn percentage(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
+    let number = args.number("a percentage", 0..=100)?;
+    Ok(u32::try_from(number).expect("the range was checked"))
 }
 
 pub(super) const QUIC_ROWS: &[R] = noted! { QUIC;
@@ -367,8 +394,6 @@ pub(super) const MEMORY_ROWS: &[R] = noted! { MEMORY;
     "tune.notsent-lowat.client", "<size>", "unsent data in the kernel towards clients", (0 .. 4294967295), "16k";
     "tune.notsent-lowat.server", "<size>", "unsent data in the kernel towards servers", (0 .. 4294967295), "16k";
     "tune.peers.max-updates-at-once", "<number>", "updates sent in one go", (1 ..), "200";
-    "tune.pool-high-fd-ratio", "<number>", "share of descriptors above which connections close", (0 .. 100), "25";
-    "tune.pool-low-fd-ratio", "<number>", "share of descriptors below which connections are kept", (0 .. 100), "20";
     "tune.ring.queues", "<number>", "queues of a ring", (0 .. 16), "1";
 };
 
