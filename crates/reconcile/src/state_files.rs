@@ -347,8 +347,12 @@ mod tests {
     fn a_weight_holds_until_the_configuration_has_another() {
         let found = file("1 b 1 s - 2 0 5 10 5 1 0 1 0 0 0 0 - 80 -\n").unwrap();
         let saved = found.row("b", "s").unwrap().as_ref().unwrap();
-        assert_eq!(snapshot(saved, 10).weight_user, 5);
-        assert_eq!(snapshot(saved, 12).weight_user, 12);
+        let of_weight = |weight| HealthSettings {
+            weight,
+            ..HealthSettings::default()
+        };
+        assert_eq!(snapshot(saved, &of_weight(10)).weight_user, 5);
+        assert_eq!(snapshot(saved, &of_weight(12)).weight_user, 12);
     }
 
     #[test]
