@@ -6,7 +6,7 @@ use ballast_wire::agent::{self, AgentReplyParse};
 use ballast_wire::check::{Expectation, ReplyVerdict};
 use libfuzzer_sys::fuzz_target;
 
-const EXPECTATIONS: [Expectation; 6] = [
+const EXPECTATIONS: [Expectation; 7] = [
     Expectation::LdapBound,
     Expectation::MysqlPacket,
     Expectation::PgsqlAuthentication,
