@@ -237,10 +237,9 @@ fn compile(
         boot_ms: u32::try_from(started_at.elapsed().as_millis()).unwrap_or(u32::MAX),
     };
     let process = Arc::new(Process::new(thread_count, limits.connections));
-    let idle_percents = [global.tune.idle_percent_low, global.tune.idle_percent_high];
     process
         .idle_connections
-        .set(limits.descriptors, idle_percents);
+        .limit_descriptors(limits.descriptors);
     let registry = Registry::new(thread_count, Arc::clone(&process));
     let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
     restore_states(&generation, &states, process.age_ms(), &console::warn);

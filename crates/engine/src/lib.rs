@@ -62,7 +62,7 @@ pub use h2_counts::{H2ConnectionCount, H2Counts};
 pub use health::{BalancingState, health_settings};
 pub use invalid::{InvalidMessage, LastInvalidMessage};
 pub use override_cell::{OverrideCell, RateLimits};
-pub use process::{DescriptorShortage, IdleConnectionLimits, Process};
+pub use process::{DescriptorPressure, IdleConnectionLimits, Process};
 pub use rate::Rate;
 pub use registry::Registry;
 pub use retired::RetiredGenerations;

@@ -83,52 +83,62 @@ impl ClosingPlan {
     }
 }
 
-/// Up to how many used descriptors idle connections to servers are kept (`tune.pool-low-fd-ratio`), and from
-/// how many on they are closed (`tune.pool-high-fd-ratio`).
+/// How many descriptors may be used before idle connections to servers make room for others.
 #[derive(Debug)]
 pub struct IdleConnectionLimits {
-    low: AtomicU32,
-    high: AtomicU32,
+    /// Descriptors that the process may have; without a limit as long as nobody says.
+    descriptor_count_max: AtomicU64,
+    low_percent: AtomicU32,
+    high_percent: AtomicU32,
 }
 
-/// How scarce descriptors are ([`Process::descriptor_shortage`]).
+/// How much of its descriptors the process uses ([`Process::descriptor_pressure`]).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum DescriptorShortage {
+pub enum DescriptorPressure {
     /// Idle connections are kept as they are needed.
-    None,
-    /// A worker keeps one idle connection of a server at the most.
-    Some,
-    /// None is kept, and each new connection closes an idle one.
-    Severe,
+    Low,
+    /// `tune.pool-low-fd-ratio` is reached: a worker keeps one idle connection of a server at the most.
+    Medium,
+    /// `tune.pool-high-fd-ratio` is reached: none is kept, and each new connection closes an idle one.
+    High,
 }
 
 impl Default for IdleConnectionLimits {
     fn default() -> Self {
         Self {
-            low: AtomicU32::new(u32::MAX),
-            high: AtomicU32::new(u32::MAX),
+            descriptor_count_max: AtomicU64::new(u64::MAX),
+            low_percent: AtomicU32::new(100),
+            high_percent: AtomicU32::new(100),
         }
     }
 }
 
 impl IdleConnectionLimits {
-    /// Sets them, in percent of the descriptors that the process may have.
-    pub fn set(&self, descriptor_count_max: u64, [low, high]: [u32; 2]) {
-        let share = |percent: u32| {
-            let share = descriptor_count_max.saturating_mul(percent.into()) / 100;
-            u32::try_from(share).unwrap_or(u32::MAX)
-        };
-        self.low.store(share(low), Ordering::Relaxed);
-        self.high.store(share(high), Ordering::Relaxed);
+    /// Sets how many descriptors the process may have.
+    pub fn limit_descriptors(&self, count_max: u64) {
+        self.descriptor_count_max
+            .store(count_max, Ordering::Relaxed);
     }
 
-    fn shortage(&self, used: u32) -> DescriptorShortage {
-        if used >= self.high.load(Ordering::Relaxed) {
-            DescriptorShortage::Severe
-        } else if used >= self.low.load(Ordering::Relaxed) {
-            DescriptorShortage::Some
+    /// Sets the shares of them, in percent (`tune.pool-low-fd-ratio`, `tune.pool-high-fd-ratio`).
+    pub fn set_percents(&self, low: u32, high: u32) {
+        self.low_percent.store(low, Ordering::Relaxed);
+        self.high_percent.store(high, Ordering::Relaxed);
+    }
+
+    fn pressure(&self, used: u32) -> DescriptorPressure {
+        let count_max = self.descriptor_count_max.load(Ordering::Relaxed);
+        let reaches = |percent: &AtomicU32| {
+            let percent = percent.load(Ordering::Relaxed);
+            u64::from(used)
+                >= count_max / 100 * u64::from(percent) + count_max % 100 * u64::from(percent) / 100
+        };
+        if reaches(&self.high_percent) {
+            DescriptorPressure::High
+        } else if reaches(&self.low_percent) {
+            DescriptorPressure::Medium
         } else {
-            DescriptorShortage::None
+            DescriptorPressure::Low
         }
     }
 }
@@ -182,10 +192,11 @@ impl Process {
         }
     }
 
-    /// How scarce descriptors are: what idle connections to servers may take of them is for clients.
-    pub fn descriptor_shortage(&self) -> DescriptorShortage {
+    /// How much of its descriptors the process uses: beyond a share idle connections to servers leave them
+    /// to clients.
+    pub fn descriptor_pressure(&self) -> DescriptorPressure {
         let used = self.connections.current() + self.server_connections.current();
-        self.idle_connections.shortage(used)
+        self.idle_connections.pressure(used)
     }
 
     /// A variable of the environment (`env`).

@@ -58,6 +58,11 @@ impl Generation {
         let limits = &self.config.global.tune.variables;
         registry.process().variables.limit(limits);
         SearchLimit::set_steps_max(self.config.global.tune.regex_steps_max);
+        let tune = &self.config.global.tune;
+        registry
+            .process()
+            .idle_connections
+            .set_percents(tune.idle_percent_low, tune.idle_percent_high);
         registry
             .process()
             .set_environment(&self.config.global.environment);

@@ -131,6 +131,9 @@ impl<'s> Context<'s> {
     /// The other half of a `listen` section.
     pub(crate) fn own_backend(&self) -> Option<&Arc<Backend>> {
         let front = &self.frontend.model.common;
+        if !front.listen {
+            return None;
+        }
         let backend = self.running.generation.backend(&front.name);
         backend.filter(|backend| backend.model.common.is_other_half_of(front))
     }

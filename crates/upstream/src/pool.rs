@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use ballast_engine::{Backend, DescriptorShortage, Server, ServerState};
+use ballast_engine::{Backend, DescriptorPressure, Server, ServerState};
 use ballast_model::HttpReuse;
 use ballast_worker::sleep;
 
@@ -220,6 +220,10 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
         .reuse_count_max
         .is_some_and(|max| connection.exchange_count() > max);
     connection.release();
+    let pressure = server.state.process.descriptor_pressure();
+    if pressure == DescriptorPressure::High {
+        return;
+    }
     POOL.with_borrow_mut(|pool| {
         let server_idle = pool.entry(key(server)).or_insert_with(|| ServerIdle {
             state: Arc::clone(&server.state),
@@ -236,10 +240,8 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
         if worn || strays {
             return;
         }
-        match server.state.process.descriptor_shortage() {
-            DescriptorShortage::None => {}
-            DescriptorShortage::Some if server_idle.count == 0 => {}
-            DescriptorShortage::Some | DescriptorShortage::Severe => return,
+        if pressure == DescriptorPressure::Medium && server_idle.count > 0 {
+            return;
         }
         if !server_idle.has_room(limit) {
             // One that the server has closed meanwhile gives its place.
@@ -261,19 +263,15 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
 
 /// Closes an idle connection of this worker when descriptors are scarce: a new one is to be opened.
 pub(crate) fn make_room(server: &Server) {
-    if server.state.process.descriptor_shortage() != DescriptorShortage::Severe {
+    if server.state.process.descriptor_pressure() != DescriptorPressure::High {
         return;
     }
     POOL.with_borrow_mut(|pool| {
-        let fullest = pool.values_mut().max_by_key(|idle| idle.count);
-        if let Some(server_idle) = fullest {
-            let mut left = 1_u32;
-            server_idle.close(|_| {
-                left.checked_sub(1).is_some_and(|rest| {
-                    left = rest;
-                    true
-                })
-            });
+        // No server without idle connections is looked at again: none becomes idle meanwhile.
+        pool.retain(|_, server_idle| server_idle.count > 0);
+        if let Some(server_idle) = pool.values_mut().next() {
+            let mut is_first = true;
+            server_idle.close(|_| std::mem::take(&mut is_first));
         }
     });
 }
@@ -630,18 +628,19 @@ mod tests {
             let opened = open(backend, server, listeners).await;
             let (mut leases, _peers): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
             assert_eq!(server.state.process.server_connections.current(), 3);
-            limits.set(100, [2, 3]);
+            limits.limit_descriptors(100);
+            limits.set_percents(2, 3);
             give(server, leases.pop().unwrap(), Instant::now());
             assert_eq!(kept(), 0, "from the high limit on none is");
-            limits.set(100, [2, 10]);
+            limits.set_percents(2, 10);
             give(server, leases.pop().unwrap(), Instant::now());
             assert_eq!(kept(), 1);
-            limits.set(100, [1, 10]);
+            limits.set_percents(1, 10);
             give(server, leases.pop().unwrap(), Instant::now());
             assert_eq!(kept(), 1, "from the low limit on one is");
             make_room(server);
             assert_eq!(kept(), 1, "it stays up to the high limit");
-            limits.set(100, [0, 1]);
+            limits.set_percents(0, 1);
             make_room(server);
             assert_eq!(kept(), 0);
             assert_eq!(server.state.process.server_connections.current(), 0);

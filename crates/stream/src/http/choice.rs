@@ -211,8 +211,11 @@ pub(super) fn asks_body(context: &Context<'_>, exchange: &mut Exchange) -> bool 
     else {
         return false;
     };
-    by_cookie(backend, exchange, false).is_none()
-        && by_rule(context, backend, exchange, false).is_none()
+    let persistence = persistence(context, backend, exchange);
+    let forced = persistence == Some(PersistenceAction::Force);
+    let ignores_cookie = persistence == Some(PersistenceAction::Ignore);
+    (ignores_cookie || by_cookie(backend, exchange, forced).is_none())
+        && by_rule(context, backend, exchange, forced).is_none()
 }
 
 /// The hash for the balancing; `None` when the request has no such key. `body` is what was received
