@@ -296,3 +296,34 @@ impl Backend {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DescriptorPressure, Process};
+
+    #[test]
+    fn shares_of_descriptors_change_with_the_configuration() {
+        let process = Arc::new(Process::new(1, 10));
+        process.idle_connections.limit_descriptors(10);
+        let registry = Registry::new(1, Arc::clone(&process));
+        let generation = |low, high| {
+            let mut config = ballast_model::Config::default();
+            let tune = &mut Arc::make_mut(&mut config.global).tune;
+            (tune.idle_percent_low, tune.idle_percent_high) = (low, high);
+            Generation::compile(1, Arc::new(config), &registry)
+        };
+        for _ in 0..2 {
+            process.server_connections.enter();
+        }
+        let first = generation(30, 50);
+        first.take_over(None, &registry);
+        assert_eq!(process.descriptor_pressure(), DescriptorPressure::Low);
+        let second = generation(20, 50);
+        second.take_over(Some(&first), &registry);
+        assert_eq!(process.descriptor_pressure(), DescriptorPressure::Medium);
+        let third = generation(10, 20);
+        third.take_over(Some(&second), &registry);
+        assert_eq!(process.descriptor_pressure(), DescriptorPressure::High);
+    }
+}
