@@ -18,8 +18,9 @@ pub(crate) fn of(context: &Context<'_>, exchange: &Exchange, to: Side) -> Option
     let before = match to {
         Side::Client => exchange.tally.number_at_client,
         Side::Server => {
-            // With a slot at a server a connection is opened, or taken from those kept.
-            exchange.times.slot_taken?;
+            // With a slot at a server a connection is opened, or taken from those kept. A service of ours
+            // takes the time of a slot, and no server.
+            exchange.server.as_ref().and(exchange.times.slot_taken)?;
             exchange.tally.number_at_server
         }
     };

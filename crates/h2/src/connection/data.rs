@@ -26,7 +26,11 @@ impl H2Connection {
         match receiver? {
             Receiver::Stream if header.prefix_bytes() > 0 => Ok(Stage::Prefix),
             Receiver::Stream => Ok(Stage::Data),
-            Receiver::Dropped => Ok(self.drop_data(header.length)),
+            Receiver::Dropped => {
+                // As HAProxy 3.2 counts.
+                self.glitch();
+                Ok(self.drop_data(header.length))
+            }
             Receiver::Fault(error) => {
                 // The whole frame is dropped, and counts for nobody.
                 self.drop_data(header.length);

@@ -148,7 +148,8 @@ impl<'a> RequestBuilder<'a> {
             rules::append(fields, self.bytes_max, b"connection", b"upgrade")?;
         }
         if self.has_cookie {
-            let cookies = &self.scratch.cookies;
+            // Behind an empty last cookie is a blank, which no value has at its end (section 8.2.1).
+            let cookies = self.scratch.cookies.trim_ascii_end();
             rules::append(
                 self.request.fields_mut(),
                 self.bytes_max,

@@ -22,7 +22,7 @@ use crate::cancellation::wait_for_cancellation;
 use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::{Exchange, PreparedAnswer};
-use crate::exit::{Exit, PeerFault};
+use crate::exit::{Count, Exit, PeerFault};
 use crate::live::LiveCounters;
 use crate::splice;
 use crate::tunnel;
@@ -294,10 +294,11 @@ fn request_failed(
             }
             fault.of_client()
         }
-        RelayError::To(_) => {
-            exchange.count(context.local.worker, |counters| {
-                counters.server_aborts.increment()
-            });
+        RelayError::To(error) => {
+            if matches!(error, WriteError::Broken(_)) {
+                Count::FailedResponses.increment(context, exchange);
+            }
+            Count::ServerAborts.increment(context, exchange);
             EndingCause::Server
         }
     };

@@ -254,7 +254,7 @@ async fn head(
             }
             Ok(answer) if is_unfit_upgrade(exchange, download, &answer) => {
                 let is_early = download.upload.is_under_way.get();
-                let progress = match is_early || is_ungranted(exchange) {
+                let progress = match is_early || is_ungranted(exchange, &answer) {
                     true => ResponseProgress::Part,
                     false => {
                         count_response(context, exchange);
@@ -327,13 +327,13 @@ fn is_unfit_upgrade(exchange: &Exchange, download: &Download<'_>, answer: &Respo
         && exchange.response.status() == 101
         && (download.upload.is_under_way.get()
             || !answer.options.upgrade
-            || is_ungranted(exchange)
+            || is_ungranted(exchange, answer)
             || !asked())
 }
 
 /// Whether a 101 that opens a WebSocket does not answer the key. As in HAProxy, its head is malformed then.
-fn is_ungranted(exchange: &Exchange) -> bool {
-    lacks_websocket_answer(&exchange.response)
+fn is_ungranted(exchange: &Exchange, answer: &ResponseHead) -> bool {
+    answer.options.upgrade && lacks_websocket_answer(&exchange.response)
         || exchange.has_made_key && !is_websocket_granted(&exchange.request, &exchange.response)
 }
 
