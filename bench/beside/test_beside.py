@@ -124,6 +124,13 @@ class Judging(unittest.TestCase):
         seen = [known.explains({}, judging.Difference("log.0", text, "GET 200 13")) for text in ("GET 200 7", "GET 502 7")]
         self.assertEqual(seen, ["bytes", None])
 
+    def test_a_row_with_continues_explains_what_goes_on(self):
+        known = judging.Known()
+        known.rows = {"more": {"place": "^clients", "continues": True}}
+        pairs = (("nothing", '["a"]'), ('["a"]', '["a", "b"]'), ('["a"]', '["b", "a"]'), ('["a"]', "nothing"))
+        seen = [known.explains({}, judging.Difference("clients", *pair)) for pair in pairs]
+        self.assertEqual(seen, ["more", "more", None, None])
+
     def test_rows_have_reasons_and_name_scripts(self):
         scripts = tomllib.loads((ROOT / "tests/conformance/deviations.toml").read_text())
         for name, row in judging.Known().rows.items():
