@@ -95,8 +95,12 @@ fn make(
         set_challenge(exchange)?;
         Ok(composed)
     });
+    let is_of_rule = matches!(exit, Exit::Answered(..)) || exchange.challenge.is_some();
+    let last_rule = exchange.last_rule.filter(|_| is_of_rule);
     // As in HAProxy, what is no request is answered before any rule.
     if !exchange.has_request || rules::after_response(context, exchange).is_ok() {
+        // As in HAProxy, a rule that answers ends its set behind those that change its answer.
+        exchange.last_rule = last_rule.or(exchange.last_rule);
         exit.count(context, exchange);
         return composed;
     }
