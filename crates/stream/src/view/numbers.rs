@@ -193,12 +193,13 @@ fn nanoseconds(duration: Duration) -> i64 {
         .saturating_add(i64::from(duration.subsec_nanos()))
 }
 
-/// Whether the backend has a cookie; both halves of a `listen` are one.
+/// Whether the backend has a cookie; both halves of a `listen` are one. As in HAProxy, what is no request
+/// has no backend.
 fn has_cookie(context: &Context<'_>, exchange: &Exchange) -> bool {
     let backends = &context.running.generation.backends;
     let back_half = || {
         let index = context.frontend.back_half?;
-        backends.get(index)
+        backends.get(index).filter(|_| exchange.has_request)
     };
     let backend = exchange.backend.as_ref().or_else(back_half);
     let rules = backend.and_then(|backend| backend.model.cookie.as_ref());
