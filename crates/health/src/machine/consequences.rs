@@ -169,6 +169,13 @@ impl Health {
 
     pub(super) fn force(&mut self, now_ms: u64, forced: ForcedState, agent: bool) -> Vec<Effect> {
         if self.admin.is_maint() {
+            // As in HAProxy, it is shown, and forgotten when the maintenance ends.
+            let check = if agent {
+                &mut self.agent
+            } else {
+                &mut self.check
+            };
+            check.health = check.settings.health_of(forced);
             return Vec::new();
         }
         self.step_and_collect(now_ms, |health, effects| {
@@ -177,8 +184,7 @@ impl Health {
             } else {
                 &mut health.check
             };
-            let most = check.settings.health_max();
-            check.health = if forced == ForcedState::Down { 0 } else { most };
+            check.health = check.settings.health_of(forced);
             check.forced = true;
             match forced {
                 ForcedState::Down => health.stop(now_ms, TransitionCause::Cli, effects),

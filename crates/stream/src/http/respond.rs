@@ -214,20 +214,28 @@ async fn head(
 ) -> Result<ResponseHead, ResponseOutcome> {
     let received_before = download.source.received_bytes();
     let time_limit = exchange.settings.server_timeout;
-    // A server need not answer before it has the request: its timeout runs from the last byte
-    // sent.
-    let mut since = download.upload.last_sent.get();
+    // A server need not answer before it has the request: its timeout runs from the last byte sent, or with
+    // `option independent-streams` from the connect.
+    let is_independent = is_independent(context, exchange);
+    let mut since = match is_independent {
+        true => exchange.times.connected,
+        false => download.upload.last_sent.get(),
+    };
+    // The time is over, and the upload is not.
+    let mut is_overdue = false;
     loop {
         // The timeout holds for the whole head, however slowly it comes.
         let from = *since.get_or_insert_with(ballast_worker::approximate_now);
-        let until = time_limit.map(|time_limit| from + time_limit);
+        let until = time_limit
+            .filter(|_| !is_overdue)
+            .map(|time_limit| from + time_limit);
         let gate_until = gate.as_ref().and_then(|gate| gate.deadline());
         let until = match (until, gate_until) {
             (Some(until), Some(of_gate)) => Some(until.min(of_gate)),
             (until, of_gate) => until.or(of_gate),
         };
         let wait = WaitLimit::until(&context.downward, until);
-        let answer = await_head(exchange, download, &wait).await;
+        let answer = await_head(exchange, download, &wait, is_overdue).await;
         let answer = match answer {
             Ok(answer) => answer,
             Err(left) => {
@@ -286,9 +294,12 @@ async fn head(
             }
             // While the request is being sent, the timeouts of the upload apply.
             Err(ReadError::TimedOut) if download.upload.is_under_way.get() => {
+                is_overdue = is_independent;
                 since = Some(ballast_worker::now());
             }
-            Err(ReadError::TimedOut) if download.upload.last_sent.get() > since => {
+            Err(ReadError::TimedOut)
+                if !is_independent && download.upload.last_sent.get() > since =>
+            {
                 since = download.upload.last_sent.get();
             }
             Err(_)
@@ -352,11 +363,19 @@ enum ClientLeft {
     Broken,
 }
 
-/// One head from the server; or how the client left meanwhile, where that gives up its request.
+/// Whether what is sent to the server does not keep it from being too silent.
+fn is_independent(context: &Context<'_>, exchange: &Exchange) -> bool {
+    let backend = context.backend_of(exchange);
+    backend.is_some_and(|backend| backend.model.common.independent_streams)
+}
+
+/// One head from the server; or how the client left meanwhile, where that gives up its request. One that
+/// `is_overdue` is waited for until the upload is over.
 async fn await_head(
     exchange: &mut Exchange,
     download: &mut Download<'_>,
     wait: &WaitLimit<'_>,
+    is_overdue: bool,
 ) -> Result<Result<ResponseHead, ReadError>, ClientLeft> {
     let gives_up = exchange
         .backend
@@ -367,7 +386,7 @@ async fn await_head(
     let answer = download
         .source
         .response(wait, method, &mut exchange.response);
-    if !gives_up {
+    if !gives_up && !is_overdue {
         return Ok(answer.await);
     }
     let mut answer = std::pin::pin!(answer);
@@ -378,6 +397,9 @@ async fn await_head(
         if download.upload.is_under_way.get() {
             // While the body is received, the upload notices that the client left.
             return std::task::Poll::Pending;
+        }
+        if is_overdue {
+            return std::task::Poll::Ready(Ok(Err(ReadError::TimedOut)));
         }
         download.client.poll_ended(cx).map(|ended| match ended {
             Ok(()) => Err(ClientLeft::Ended),
@@ -616,8 +638,7 @@ async fn body(
     let mut from_wait = WaitLimit::each(&context.downward, exchange.settings.server_timeout)
         .starting_at(exchange.times.answered)
         .not_while(&upload.is_under_way);
-    let backend = context.backend_of(exchange);
-    if !backend.is_some_and(|backend| backend.model.common.independent_streams) {
+    if !is_independent(context, exchange) {
         from_wait = from_wait.or_since(&upload.last_sent);
     }
     let to_wait = client_wait(context, exchange);

@@ -349,11 +349,11 @@ impl ConnectionPlan {
     }
 }
 
-/// The server of a connection that stays with the client: with `option prefer-last-server`, unless it
-/// is full and as many wait for it as `max-keep-alive-queue` says; always if the client is authenticated
+/// The server of a connection that stays with the client: with `option prefer-last-server`, which is for
+/// algorithms that do not tell the server by the request, unless it is full and as many wait for it as `max-keep-alive-queue` says; always if the client is authenticated
 /// on that connection.
 fn last_server(context: &Context<'_>, backend: &Backend) -> Option<usize> {
-    let prefers_last = backend.model.options.prefer_last_server;
+    let prefers_last = backend.model.options.prefer_last_server && !backend.is_keyed();
     let queue_max = backend.model.keep_alive_queue_max;
     context.session.kept.last_server(|kept, is_authenticated| {
         if !is_authenticated && !prefers_last {
