@@ -95,7 +95,11 @@ async fn run_dialog(
     let mut shown = (None, String::new());
     for (index, step) in steps.iter().enumerate() {
         match step {
-            CheckStep::Send(bytes) => probe.send(&transport, bytes).await?,
+            CheckStep::Send(bytes) => {
+                // What a server says before it is asked is no answer.
+                received.clear();
+                probe.send(&transport, bytes).await?;
+            }
             CheckStep::Expect(expectation) => {
                 let replies = &mut received;
                 let outcome = expect(*expectation, &transport, replies, probe, is_tls).await;

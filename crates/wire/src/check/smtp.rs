@@ -1,6 +1,5 @@
 //! `option smtpchk`: greeting, HELO, QUIT, each with a reply code of 200 to 299. Replies of several
-//! lines (RFC 5321, section 4.2.1) are accepted everywhere; HAProxy 2.6 accepts a greeting of one
-//! line only.
+//! lines (RFC 5321, section 4.2.1) are accepted, but a greeting has one, as in HAProxy.
 
 use super::{
     CheckStep, Expectation, ReplyFailure, ReplyVerdict, first_line, invalid, wrong_status,
@@ -24,19 +23,20 @@ pub fn smtp(hello: Option<(&str, &[u8])>) -> Vec<CheckStep> {
 }
 
 pub(super) fn parse_greeting(received: &[u8], ended: bool) -> ReplyVerdict<'_> {
-    parse(received, ended, |line| invalid(first_line(line)))
+    parse(received, (ended, false), |line| invalid(first_line(line)))
 }
 
 pub(super) fn parse_reply(received: &[u8], ended: bool) -> ReplyVerdict<'_> {
     // What stands in the place of the text is shown.
-    parse(received, ended, |line| {
+    parse(received, (ended, true), |line| {
         wrong_status(first_line(line.get(4..).unwrap_or_default()))
     })
 }
 
+/// Judges a reply: whether its server has ended, and whether it may have several lines.
 fn parse<'a>(
     received: &'a [u8],
-    ended: bool,
+    (ended, has_lines): (bool, bool),
     judge_other: fn(&'a [u8]) -> ReplyVerdict<'a>,
 ) -> ReplyVerdict<'a> {
     let mut rest = received;
@@ -48,7 +48,7 @@ fn parse<'a>(
         };
         let (line, after) = rest.split_at(end);
         match line {
-            [a, b, c, b'-', ..] if is_code(*a, *b, *c) => rest = after,
+            [a, b, c, b'-', ..] if has_lines && is_code(*a, *b, *c) => rest = after,
             [a, b, c, b' ' | b'\r' | b'\n', text @ ..] if is_code(*a, *b, *c) => {
                 let code = [a, b, c]
                     .iter()

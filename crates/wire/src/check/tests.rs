@@ -114,6 +114,7 @@ fn smtp_answers() {
     assert_eq!(greeting(b"220 hi\r\n", false), pass(220, "hi", 8));
     assert_eq!(greeting(b"554 no\r\n", false), no(554, "no"));
     assert_eq!(greeting(b"2200\r\n", false), bad("2200"));
+    assert_eq!(greeting(b"220-hi\r\n220 ho\r\n", false), bad("220-hi"));
     assert_eq!(greeting(b"220", true), bad("220"), "a code must be ended");
 }
 
