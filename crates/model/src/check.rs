@@ -143,6 +143,8 @@ pub struct HttpCheckSend {
     pub body_format: Option<LogFormat>,
     /// `comment`.
     pub comment: Option<String>,
+    /// Whether it stands for a request that no rule says: it has no number in texts.
+    pub implied: bool,
 }
 
 /// `expect` of a check.

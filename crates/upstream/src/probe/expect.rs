@@ -59,18 +59,12 @@ impl Expect {
 
     /// A status from 200 to 399.
     pub(super) fn good_status() -> Self {
-        Self::new(&CheckExpect {
-            negated: false,
-            subject: ExpectSubject::Status(vec![(200, 399)]),
-            receive_bytes_min: -1,
-            ok: None,
-            error: None,
-            timeout: None,
-            on_success: None,
-            on_error: None,
-            status_code: None,
-            comment: None,
-        })
+        Self::new(&good_status())
+    }
+
+    /// Whether a rule is [`Self::good_status`], which is implied where no rule says another.
+    pub(super) fn is_good_status(model: &CheckExpect) -> bool {
+        *model == good_status()
     }
 
     pub(super) fn comment(&self) -> Option<&str> {
@@ -226,6 +220,21 @@ impl Expect {
             ExpectSubject::Binary(_) => "(binary)".to_owned(),
             _ => format!("({})", self.subject_words()),
         }
+    }
+}
+
+fn good_status() -> CheckExpect {
+    CheckExpect {
+        negated: false,
+        subject: ExpectSubject::Status(vec![(200, 399)]),
+        receive_bytes_min: -1,
+        ok: None,
+        error: None,
+        timeout: None,
+        on_success: None,
+        on_error: None,
+        status_code: None,
+        comment: None,
     }
 }
 

@@ -26,7 +26,11 @@ enum HttpCheckStep {
     Comment(String),
     Connect(CheckConnect),
     Send(HttpCheckSend),
-    Expect(Box<Expect>),
+    Expect {
+        expect: Box<Expect>,
+        /// Its number, as texts have it.
+        number: usize,
+    },
 }
 
 impl HttpCheckScript {
@@ -35,14 +39,16 @@ impl HttpCheckScript {
     pub(super) fn new(written: &[CheckRule], disable_on_404: bool, send_state: bool) -> Self {
         let mut rules: Vec<HttpCheckStep> = written
             .iter()
-            .filter_map(|rule| {
+            .enumerate()
+            .filter_map(|(index, rule)| {
                 Some(match rule {
                     CheckRule::Comment(text) => HttpCheckStep::Comment(text.clone()),
                     CheckRule::Connect(connect) => HttpCheckStep::Connect(connect.clone()),
                     CheckRule::HttpSend(send) => HttpCheckStep::Send(send.clone()),
-                    CheckRule::Expect(expect) => {
-                        HttpCheckStep::Expect(Box::new(Expect::new(expect)))
-                    }
+                    CheckRule::Expect(expect) => HttpCheckStep::Expect {
+                        expect: Box::new(Expect::new(expect)),
+                        number: number_of(written, index),
+                    },
                     // Rules of TCP checks do not occur here.
                     CheckRule::Send(_) => return None,
                 })
@@ -54,7 +60,7 @@ impl HttpCheckScript {
         {
             let index = rules
                 .iter()
-                .position(|rule| matches!(rule, HttpCheckStep::Expect(_)))
+                .position(|rule| matches!(rule, HttpCheckStep::Expect { .. }))
                 .unwrap_or(rules.len());
             rules.insert(index, HttpCheckStep::Send(HttpCheckSend::default()));
         }
@@ -64,16 +70,41 @@ impl HttpCheckScript {
         let judged = last.is_some_and(|last| {
             rules[last..]
                 .iter()
-                .any(|rule| matches!(rule, HttpCheckStep::Expect(_)))
+                .any(|rule| matches!(rule, HttpCheckStep::Expect { .. }))
         });
         if !judged {
-            rules.push(HttpCheckStep::Expect(Box::new(Expect::good_status())));
+            rules.push(HttpCheckStep::Expect {
+                expect: Box::new(Expect::good_status()),
+                number: number_of(written, written.len()),
+            });
         }
         Self {
             rules,
             disable_on_404,
             send_state,
         }
+    }
+}
+
+/// The number of a rule in texts. They begin with 1 and, where a rule says a request, with the first
+/// of those; an implied request has no number of its own, but an implied rule counts it.
+fn number_of(written: &[CheckRule], index: usize) -> usize {
+    let request = written
+        .iter()
+        .enumerate()
+        .find_map(|(place, rule)| match rule {
+            CheckRule::HttpSend(send) => Some((place, send.implied)),
+            _ => None,
+        });
+    let is_implied = match written.get(index) {
+        Some(CheckRule::Expect(expect)) => Expect::is_good_status(expect),
+        _ => true,
+    };
+    match request {
+        Some((place, false)) => index.saturating_sub(place) + 1,
+        _ if is_implied => 2,
+        Some((place, true)) if place < index => index,
+        _ => index + 1,
     }
 }
 
@@ -88,19 +119,23 @@ pub(super) async fn run(script: &HttpCheckScript, probe: &ProbeRun<'_>) -> Check
                 comment = Some(text.as_str());
                 Ok(None)
             }
-            HttpCheckStep::Connect(connect) => conversation
-                .connect(Some(connect), probe)
-                .await
-                .map(|()| None),
-            HttpCheckStep::Send(send) => conversation
-                .send(send, script.send_state, probe)
-                .await
-                .map(|()| None),
-            HttpCheckStep::Expect(expect) => {
-                let comment = expect.comment().or(comment);
-                conversation
-                    .expect(script, expect, comment, is_last, probe)
-                    .await
+            HttpCheckStep::Connect(connect) => {
+                comment = None;
+                let connecting = conversation.connect(Some(connect), probe);
+                connecting.await.map(|()| None)
+            }
+            HttpCheckStep::Send(send) => {
+                comment = None;
+                let sending = conversation.send(send, script.send_state, probe);
+                sending.await.map(|()| None)
+            }
+            HttpCheckStep::Expect { expect, number } => {
+                let rule = Judge {
+                    expect,
+                    number: *number,
+                    comment: expect.comment().or(comment),
+                };
+                conversation.expect(script, &rule, is_last, probe).await
             }
         };
         match taken {
@@ -112,6 +147,39 @@ pub(super) async fn run(script: &HttpCheckScript, probe: &ProbeRun<'_>) -> Check
     conversation.success(probe, None)
 }
 
+/// An `expect` rule in its place.
+struct Judge<'a> {
+    expect: &'a Expect,
+    /// Its number, as texts have it.
+    number: usize,
+    /// Its own comment, or the one right before it.
+    comment: Option<&'a str>,
+}
+
+impl Judge<'_> {
+    fn with_comment(&self, text: &str) -> String {
+        match self.comment {
+            Some(comment) => format!("{text} comment: {comment}"),
+            None => text.to_owned(),
+        }
+    }
+
+    /// The text for a body whose chunks, or trailers, cannot be read.
+    fn malformed_text(&self) -> String {
+        let content = match self.expect.content_words().as_str() {
+            // No blank here.
+            "(HTTP status codes)" => "(status codes)".to_owned(),
+            "(HTTP status regex)" => " (regex)".to_owned(),
+            "(HTTP header pattern)" => " (header pattern)".to_owned(),
+            other => format!(" {other}"),
+        };
+        let number = self.number;
+        self.with_comment(&format!(
+            "TCPCHK did not match content{content} at step {number}"
+        ))
+    }
+}
+
 /// The connection, the request and the response so far.
 #[derive(Default)]
 struct HttpCheckRun {
@@ -119,8 +187,12 @@ struct HttpCheckRun {
     method: Method,
     response: Response,
     has_response: bool,
+    /// Whether heads come before the body: the response so far is an interim one.
+    is_interim: bool,
     body: Vec<u8>,
     body_ended: bool,
+    /// Whether the body so far breaks the protocol.
+    is_malformed: bool,
 }
 
 impl HttpCheckRun {
@@ -186,6 +258,7 @@ impl HttpCheckRun {
         self.has_response = false;
         self.body.clear();
         self.body_ended = false;
+        self.is_malformed = false;
         let Some(connection) = &mut self.connection else {
             return Ok(());
         };
@@ -218,7 +291,8 @@ impl HttpCheckRun {
         }
     }
 
-    /// Receives the head of the response, unless it was received already.
+    /// Receives the head of the response, unless it was received already. An interim response is an
+    /// answer, too.
     async fn receive_head(
         &mut self,
         expect: &Expect,
@@ -227,19 +301,29 @@ impl HttpCheckRun {
         let Some(connection) = &mut self.connection else {
             return Err(ProbeFailure::no_answer());
         };
-        let wait = WaitLimit::until(&probe.deadline, Some(probe.until()));
-        while !self.has_response {
-            self.response.clear();
-            let mut source = connection.duplex().source;
-            match source
-                .response(&wait, self.method, &mut self.response)
-                .await
-            {
-                Ok(answer) => self.has_response = !answer.interim,
-                Err(error) => return Err(read_failure(&error, expect)),
-            }
+        if self.has_response {
+            return Ok(());
         }
+        let wait = WaitLimit::until(&probe.deadline, Some(probe.until()));
+        self.response.clear();
+        let mut source = connection.duplex().source;
+        let answer = source
+            .response(&wait, self.method, &mut self.response)
+            .await
+            .map_err(|error| read_failure(&error, expect))?;
+        self.has_response = true;
+        self.is_interim = answer.interim;
         Ok(())
+    }
+
+    /// Whether what was received breaks the protocol, as far as it was received.
+    fn is_malformed(&mut self) -> bool {
+        let has_body = self.has_response && !self.is_interim && !self.body_ended;
+        if let Some(connection) = self.connection.as_mut().filter(|_| has_body) {
+            let checked = connection.duplex().source.check_ahead();
+            self.is_malformed |= matches!(checked, Err(ReadError::Malformed(_)));
+        }
+        self.is_malformed
     }
 
     /// Receives more of the body.
@@ -259,16 +343,33 @@ impl HttpCheckRun {
             return Ok(());
         };
         let wait = WaitLimit::until(&probe.deadline, Some(probe.until()));
-        match connection.duplex().source.piece(&wait).await {
-            Ok(Some(piece)) => {
+        let mut source = connection.duplex().source;
+        let received = if self.is_interim {
+            // The body is that of the final response; the status stays that of the first one.
+            let mut next = Response::default();
+            let answer = source.response(&wait, self.method, &mut next).await;
+            answer.map(|answer| {
+                self.is_interim = answer.interim;
+                &[][..]
+            })
+        } else {
+            let piece = source.piece(&wait).await;
+            piece.map(|piece| {
+                self.body_ended = piece.is_none();
+                piece.unwrap_or_default()
+            })
+        };
+        match received {
+            Ok(piece) => {
                 self.body.extend_from_slice(piece);
                 if self.body.len() >= bytes_max {
                     self.body.truncate(bytes_max);
                     self.body_ended = true;
                 }
             }
+            Err(ReadError::Malformed(_)) => self.is_malformed = true,
             // An incomplete body is judged as far as it was received.
-            Ok(None) | Err(ReadError::Closed | ReadError::Malformed(_)) => self.body_ended = true,
+            Err(ReadError::Closed) => self.body_ended = true,
             Err(error) => return Err(read_failure(&error, expect)),
         }
         Ok(())
@@ -278,31 +379,39 @@ impl HttpCheckRun {
     async fn expect(
         &mut self,
         script: &HttpCheckScript,
-        expect: &Expect,
-        comment: Option<&str>,
+        rule: &Judge<'_>,
         is_last: bool,
         probe: &ProbeRun<'_>,
     ) -> Result<Option<CheckOutcome>, ProbeFailure> {
+        let expect = rule.expect;
         self.receive_head(expect, probe).await?;
+        if self.is_malformed() {
+            return Ok(Some(self.malformed(rule, probe)));
+        }
         if script.disable_on_404 && self.response.status() == 404 {
             let verdict = probe.verdict(CheckStatus::L7Conditional);
             return Ok(Some(verdict.with_code(404)));
         }
-        let (met, text) = match expect.match_head(&self.response) {
+        let by_head = expect.match_head(&self.response);
+        let (met, text) = match by_head {
             Some(met) => {
-                let reason = String::from_utf8_lossy(self.response.reason()).into_owned();
-                (met, reason)
+                let reason = String::from_utf8_lossy(self.response.reason());
+                (met, rule.with_comment(&reason))
             }
-            None => self.match_body(expect, comment, probe).await?,
+            None => {
+                let judged = self.match_body(rule, probe).await?;
+                if self.is_malformed {
+                    return Ok(Some(self.malformed(rule, probe)));
+                }
+                judged
+            }
         };
         if met {
             return Ok(is_last.then(|| self.success(probe, Some(expect))));
         }
-        let by_head = expect.match_head(&self.response).is_some();
-        let status = expect.error_status().unwrap_or(if by_head {
-            CheckStatus::L7Status
-        } else {
-            CheckStatus::L7Response
+        let status = expect.error_status().unwrap_or(match by_head {
+            Some(_) => CheckStatus::L7Status,
+            None => CheckStatus::L7Response,
         });
         let info = match expect.on_error() {
             Some(format) => self.seen(probe).text(format),
@@ -314,16 +423,28 @@ impl HttpCheckRun {
         ))
     }
 
+    /// The verdict on a response whose body cannot be read, whatever the rule looks for.
+    fn malformed(&self, rule: &Judge<'_>, probe: &ProbeRun<'_>) -> CheckOutcome {
+        let info = match rule.expect.on_error() {
+            Some(format) => self.seen(probe).text(format),
+            None => rule.malformed_text(),
+        };
+        probe.verdict(CheckStatus::L7Response).with_info(info)
+    }
+
     async fn match_body(
         &mut self,
-        expect: &Expect,
-        comment: Option<&str>,
+        rule: &Judge<'_>,
         probe: &ProbeRun<'_>,
     ) -> Result<(bool, String), ProbeFailure> {
+        let expect = rule.expect;
         loop {
+            if self.is_malformed() {
+                return Ok((false, String::new()));
+            }
             if self.body_ended && self.body.is_empty() {
                 let text = "HTTP content check could not find a response body";
-                return Ok((false, with_comment(text, comment)));
+                return Ok((false, rule.with_comment(text)));
             }
             let judged = if self.body.is_empty() {
                 None
@@ -333,16 +454,12 @@ impl HttpCheckRun {
             match judged {
                 Some(true) => return Ok((true, String::new())),
                 Some(false) if expect.is_negated() => {
-                    return Ok((
-                        false,
-                        with_comment("HTTP check matched unwanted content", comment),
-                    ));
+                    let text = "HTTP check matched unwanted content";
+                    return Ok((false, rule.with_comment(text)));
                 }
                 Some(false) => {
-                    return Ok((
-                        false,
-                        with_comment("HTTP content check did not match", comment),
-                    ));
+                    let text = "HTTP content check did not match";
+                    return Ok((false, rule.with_comment(text)));
                 }
                 None => self.receive_body(expect, probe).await?,
             }
@@ -392,13 +509,6 @@ fn stream_settings(tune: &Tune) -> StreamSettings {
             head_bytes_max: tune.buffer_bytes,
         },
         idle_ping: None,
-    }
-}
-
-fn with_comment(text: &str, comment: Option<&str>) -> String {
-    match comment {
-        Some(comment) => format!("{text} comment: {comment}"),
-        None => text.to_owned(),
     }
 }
 

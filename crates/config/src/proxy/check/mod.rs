@@ -118,7 +118,11 @@ fn http_rules(option: &HttpCheckSend, written: Vec<CheckRule>) -> Vec<CheckRule>
                 .iter()
                 .take_while(|rule| matches!(rule, CheckRule::Connect(_) | CheckRule::Comment(_)))
                 .count();
-            rules.insert(connects, CheckRule::HttpSend(option.clone()));
+            let send = HttpCheckSend {
+                implied: true,
+                ..option.clone()
+            };
+            rules.insert(connects, CheckRule::HttpSend(send));
         }
     }
     let expects = rules
