@@ -84,17 +84,13 @@ pub enum Observe {
 /// What traffic showed of a server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Observation {
-    /// The server closed before answering.
-    BrokenPipe,
     /// Connection refused, reset or timed out.
     ConnectError,
     /// Connected.
     Connected,
-    /// Invalid response headers.
+    /// Something else than a response, or a part of its head.
     InvalidHeaders,
-    /// An invalid response.
-    InvalidResponse,
-    /// Reading failed.
+    /// The server closed or reset its connection before it answered anything.
     ReadError,
     /// `timeout server` struck before the response.
     ReadTimeout,
@@ -130,11 +126,9 @@ impl Observation {
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
-            Self::BrokenPipe => "Close from server (http)",
             Self::ConnectError => "L4 unsuccessful connection",
             Self::Connected => "Layer4 successful connection",
             Self::InvalidHeaders => "Invalid http response (headers)",
-            Self::InvalidResponse => "Invalid http response",
             Self::ReadError => "Read error (http)",
             Self::ReadTimeout => "Read timeout (http)",
             Self::Response => "Correct http response",

@@ -462,11 +462,14 @@ fn response_failed(
     let closed = matches!(error, ReadError::Closed | ReadError::Broken(_));
     let is_failed_attempt =
         !matches!(error, ReadError::TimedOut) && progress != ResponseProgress::Whole;
-    let observation = match error {
-        ReadError::TimedOut => Observation::ReadTimeout,
-        ReadError::Closed => Observation::BrokenPipe,
-        ReadError::Broken(_) => Observation::ReadError,
-        ReadError::Malformed(_) => Observation::InvalidResponse,
+    let observation = match (error, progress) {
+        (ReadError::TimedOut, _) => Some(Observation::ReadTimeout),
+        (_, ResponseProgress::Nothing | ResponseProgress::StreamEnded) => {
+            Some(Observation::ReadError)
+        }
+        (_, ResponseProgress::Part) => Some(Observation::InvalidHeaders),
+        // As in HAProxy, where an interim response is a good one, the failure after it does not add up.
+        (_, ResponseProgress::Interim | ResponseProgress::Whole) => None,
     };
     // As in HAProxy, interim responses alone are an empty response, and no junk one.
     let is_empty = silent || progress == ResponseProgress::Interim;
@@ -474,7 +477,7 @@ fn response_failed(
         if is_failed_attempt {
             Count::FailedResponses.increment(context, exchange);
         }
-        exchange.observation = Some(observation);
+        exchange.observation = observation;
         return ResponseOutcome::Retry(RetryReason::Response);
     }
     let is_lost = retry.reused && closed && silent;
@@ -494,7 +497,7 @@ fn response_failed(
         // attempt does, and once with the exit.
         Count::FailedResponses.increment(context, exchange);
     }
-    exchange.observation = Some(observation);
+    exchange.observation = observation;
     ResponseOutcome::Exit(match error {
         ReadError::TimedOut => Exit::ResponseTimeout,
         ReadError::Closed | ReadError::Broken(_) if progress != ResponseProgress::Part => {
