@@ -343,6 +343,10 @@ fn names_must_lead_somewhere() {
             "'server b/a' : unable to track b/a as it belongs to a tracking chain looping back to b/a.",
         ),
         (
+            "backend b\n http-check disable-on-404\n server a 192.0.2.1:80 check\nbackend c\n server a 192.0.2.1:80 track b/a\n",
+            "'server c/a' : unable to use b/a fortracking: disable-on-404 option inconsistency.",
+        ),
+        (
             "backend b\n server a 192.0.2.1 check\n",
             "backend 'b': server 'a' has neither service port nor check port nor tcp_check rule 'connect' with port information.",
         ),

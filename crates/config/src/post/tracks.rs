@@ -1,5 +1,5 @@
-//! Checks `track`: the tracked servers exist, have checks or track another server themselves, and
-//! there is no cycle. One pass, however long the chains are.
+//! Checks `track`: the tracked servers exist, have checks or track another server themselves, the
+//! backends agree on `disable-on-404`, and there is no cycle. One pass, however long the chains are.
 //!
 //! Source: HAProxy configuration manual, section 5.2, "track"; the wording is HAProxy's.
 
@@ -10,10 +10,11 @@ use ballast_syntax::Severity;
 use super::index::DraftIndex;
 use crate::build::Drafts;
 use crate::context::Context;
-use crate::draft::ServerDraft;
+use crate::draft::{ProxyDraft, ServerDraft};
 
 /// A server that tracks another.
 struct TrackingServer<'d> {
+    proxy: &'d ProxyDraft,
     backend: &'d str,
     draft: &'d ServerDraft,
     /// The tracked backend and server.
@@ -72,6 +73,7 @@ fn tracking_servers(drafts: &Drafts) -> Vec<TrackingServer<'_>> {
                 backend
             };
             tracking_servers.push(TrackingServer {
+                proxy: draft,
                 backend: &draft.name,
                 draft: one,
                 target: (backend, server),
@@ -84,11 +86,11 @@ fn tracking_servers(drafts: &Drafts) -> Vec<TrackingServer<'_>> {
 /// The error in the target of a `track`.
 fn fault(one: &TrackingServer<'_>, index: &DraftIndex<'_>) -> Option<String> {
     let (backend, server) = one.target;
-    if index.backend(backend).is_none() {
+    let Some(proxy) = index.backend(backend) else {
         return Some(format!(
             "unable to find required proxy '{backend}' for tracking."
         ));
-    }
+    };
     let Some(target) = index.server(backend, server) else {
         return Some(format!(
             "unable to find required server '{server}' for tracking."
@@ -96,10 +98,17 @@ fn fault(one: &TrackingServer<'_>, index: &DraftIndex<'_>) -> Option<String> {
     };
     let checks = &target.server.checks;
     let is_believed = checks.enabled || checks.agent_enabled || target.server.track.is_some();
-    (!is_believed).then(|| {
-        format!(
+    if !is_believed {
+        return Some(format!(
             "unable to use {backend}/{server} for tracking as it does not have any check nor \
              agent enabled."
+        ));
+    }
+    // What a 404 does to the tracked server holds for the tracking one, too. (HAProxy joins two words.)
+    let disables = |draft: &ProxyDraft| draft.section_state.check.disables_on_404();
+    (disables(proxy) != disables(one.proxy)).then(|| {
+        format!(
+            "unable to use {backend}/{server} fortracking: disable-on-404 option inconsistency."
         )
     })
 }

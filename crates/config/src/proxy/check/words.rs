@@ -87,6 +87,11 @@ pub(crate) struct CheckWords {
 }
 
 impl CheckWords {
+    /// Whether `http-check disable-on-404` is said, for whatever checks.
+    pub(crate) fn disables_on_404(&self) -> bool {
+        self.disable_on_404
+    }
+
     /// The initial state of a section that uses these defaults.
     pub(crate) fn begin(&mut self) {
         self.http.inherited = true;
