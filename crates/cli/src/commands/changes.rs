@@ -441,7 +441,9 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
                     }
                 }
             };
-            let hopeless = why.is_some_and(|why| why.starts_with("Only") || why.starts_with("No "));
+            // Connections end with time. Nothing else does.
+            let hopeless = matches!(condition, WaitCondition::ServerRemovable(..))
+                && why.is_some_and(|why| !why.starts_with("Server still"));
             match why {
                 None => return info("Done."),
                 Some(why) if hopeless => return CommandAnswer::error(format!("Failed. {why}")),
