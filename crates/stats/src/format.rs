@@ -238,6 +238,10 @@ fn number(value: &MetricValue<'_>, into: &mut String) {
     let mut digits = itoa::Buffer::new();
     match value {
         MetricValue::Empty | MetricValue::Str(_) => {}
+        MetricValue::Float(n) => {
+            let written = format!("{n:.6}");
+            into.push_str(written.trim_end_matches('0').trim_end_matches('.'));
+        }
         MetricValue::S32(n) => into.push_str(digits.format(*n)),
         MetricValue::U32(n) => into.push_str(digits.format(*n)),
         MetricValue::U64(n) => into.push_str(digits.format(*n)),

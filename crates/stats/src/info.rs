@@ -4,41 +4,63 @@ use std::fmt::Write as _;
 
 use crate::format::{StatForm, json_field, plain, typed_value};
 use crate::host::StatsHost;
-use crate::info_table::info_metrics;
+use crate::info_table::{info_metrics, with_fraction};
 use crate::info_view::{InfoView, ProcessLoad};
 use crate::value::MetricValue;
 
-/// The answer to `show info`; `help` adds what each line means.
-pub fn info(host: &dyn StatsHost, load: ProcessLoad, form: StatForm, help: bool) -> String {
+/// How `show info` shows its lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InfoForm {
+    /// The form.
+    pub form: StatForm,
+    /// `desc`: each line says what it means.
+    pub help: bool,
+    /// `float`: times and rates have fractions.
+    pub fractions: bool,
+}
+
+/// The answer to `show info`.
+pub fn info(host: &dyn StatsHost, load: ProcessLoad, shown: InfoForm) -> String {
+    let form = shown.form;
     let view = InfoView::of(host, load);
     let values = info_metrics()
         .iter()
         .enumerate()
-        .map(|(index, metric)| (index, metric, (metric.read)(&view)))
-        .filter(|(_, _, value)| *value != MetricValue::Empty);
+        .map(|(index, metric)| {
+            let value = (metric.read)(&view);
+            let fraction = shown
+                .fractions
+                .then(|| with_fraction(metric, &view, &value))
+                .flatten();
+            match fraction {
+                Some((tags, number)) => (index, metric.name, tags, MetricValue::Float(number)),
+                None => (index, metric.name, metric.tags, value),
+            }
+        })
+        .filter(|(_, _, _, value)| *value != MetricValue::Empty);
     let mut text = String::with_capacity(8192);
     if form == StatForm::Json {
         text.push('[');
     }
-    for (nth, (index, metric, value)) in values.enumerate() {
+    for (nth, (index, name, tags, value)) in values.enumerate() {
         match form {
             StatForm::Text => {
-                text.push_str(metric.name);
+                text.push_str(name);
                 text.push_str(": ");
                 plain(&value, &mut text);
             }
             StatForm::Typed { .. } => {
-                let _ = write!(text, "{index}.{}.1:", metric.name);
-                typed_value(metric.tags, &value, &mut text);
+                let _ = write!(text, "{index}.{name}.1:");
+                typed_value(tags, &value, &mut text);
             }
             StatForm::Json => {
                 text.push_str(if nth > 0 { ",{" } else { "{" });
-                json_field(index, metric.name, metric.tags, &value, &mut text);
+                json_field(index, name, tags, &value, &mut text);
                 continue;
             }
         }
-        if help {
-            let _ = write!(text, ":\"{}\"", metric.help);
+        if shown.help {
+            let _ = write!(text, ":\"{}\"", info_metrics()[index].help);
         }
         text.push('\n');
     }

@@ -14,6 +14,31 @@ pub fn info_metrics() -> &'static [InfoMetric] {
     LINES
 }
 
+/// What `show info float` shows of a line: its kind and value. `None` where that is as without.
+pub(crate) fn with_fraction(
+    metric: &InfoMetric,
+    view: &InfoView,
+    value: &MetricValue<'_>,
+) -> Option<(Tags, f64)> {
+    let number = match (metric.name, value) {
+        ("Uptime_sec", _) => return Some((metric.tags, view.uptime.as_secs_f64())),
+        ("Start_time_sec", _) => return Some((metric.tags, view.started.as_secs_f64())),
+        (
+            "ConnRate"
+            | "SessRate"
+            | "SslRate"
+            | "SslFrontendKeyRate"
+            | "SslFrontendSessionReuse_pct"
+            | "SslBackendKeyRate"
+            | "CompressBpsIn"
+            | "CompressBpsOut",
+            MetricValue::U32(number),
+        ) => *number,
+        _ => return None,
+    };
+    Some((MRP, f64::from(number)))
+}
+
 static LINES: &[InfoMetric] = &[
     line("Name", "Name of the product", POS, |view| {
         MetricValue::text(&view.process_info.name)
@@ -40,13 +65,13 @@ static LINES: &[InfoMetric] = &[
         MetricValue::U32(view.process_info.process_id)
     }),
     line("Uptime", "Age of the process", MDP, |view| {
-        MetricValue::computed_text(uptime(view.uptime_s))
+        MetricValue::computed_text(uptime(view.uptime.as_secs()))
     }),
     line(
         "Uptime_sec",
         "Age of the process, in seconds",
         MDP,
-        |view| clamped_u32(view.uptime_s),
+        |view| clamped_u32(view.uptime.as_secs()),
     ),
     line(
         "Memmax_MB",
@@ -339,7 +364,7 @@ static LINES: &[InfoMetric] = &[
         "Start_time_sec",
         "When it started, seconds since 1970",
         MDP,
-        |view| clamped_u32(view.started_s),
+        |view| clamped_u32(view.started.as_secs()),
     ),
     line(
         "Tainted",

@@ -1,7 +1,7 @@
 //! The process in numbers, at one moment.
 
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ballast_engine::counters::ProcessSums;
 use ballast_engine::{Process, Rate};
@@ -67,8 +67,9 @@ pub(crate) struct InfoView {
     pub(crate) session_rate: (u32, u32),
     pub(crate) tls: TlsView,
     pub(crate) exhausted_searches: u64,
-    pub(crate) uptime_s: u64,
-    pub(crate) started_s: u64,
+    pub(crate) uptime: Duration,
+    /// Since 1970.
+    pub(crate) started: Duration,
     pub(crate) busy_polling: bool,
     pub(crate) stopping: bool,
     pub(crate) listeners: u32,
@@ -119,8 +120,8 @@ impl InfoView {
             session_rate: rate(&process.session_rate),
             tls: TlsView::of(process, global, now),
             exhausted_searches: process.exhausted_searches(),
-            uptime_s: process.started.elapsed().as_secs(),
-            started_s: started_s(process),
+            uptime: process.started.elapsed(),
+            started: started(process),
             busy_polling: global.busy_polling,
             stopping: process.stopping(),
             listeners: host.listener_count().unwrap_or_else(binds),
@@ -130,9 +131,7 @@ impl InfoView {
     }
 }
 
-fn started_s(process: &Process) -> u64 {
+fn started(process: &Process) -> Duration {
     let started: SystemTime = process.started_at;
-    started
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+    started.duration_since(UNIX_EPOCH).unwrap_or_default()
 }

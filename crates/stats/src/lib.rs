@@ -36,7 +36,7 @@ pub use columns::columns;
 pub use filter::Filter;
 pub use format::{Stat, StatForm, csv_header, escape_json};
 pub use host::{ListenerNumbers, PipeNumbers, ProcessInfo, ServerAction, StatsHost};
-pub use info::info;
+pub use info::{InfoForm, info};
 pub use info_table::info_metrics;
 pub use info_view::ProcessLoad;
 pub use metric::{InfoMetric, Metric};

@@ -471,7 +471,8 @@ fn server_state(text: &str) -> &'static str {
 
 fn amount(value: &MetricValue<'_>) -> Amount {
     match value {
-        MetricValue::Empty | MetricValue::Str(_) => Amount::Unknown,
+        // Lines with fractions are those of `show info float` only.
+        MetricValue::Empty | MetricValue::Float(_) | MetricValue::Str(_) => Amount::Unknown,
         MetricValue::S32(number) => Amount::Signed(*number),
         MetricValue::U32(number) => Amount::Unsigned(u64::from(*number)),
         MetricValue::U64(number) => Amount::Unsigned(*number),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::sample::{self, TestProcess};
-use crate::{Filter, ProcessLoad, Stat, StatForm, StatisticsRows, columns, info};
+use crate::{Filter, InfoForm, ProcessLoad, Stat, StatForm, StatisticsRows, columns, info};
 
 fn stat(sample: &Arc<TestProcess>, filter: Filter, form: StatForm) -> String {
     let host: Arc<dyn crate::StatsHost> = Arc::clone(sample) as _;
@@ -225,7 +225,7 @@ fn info_has_its_lines_in_every_form() {
         tasks: 3,
         cli_sessions: 1,
     };
-    let text = info(&*sample, load, StatForm::Text, false);
+    let text = info(&*sample, load, InfoForm::default());
     assert!(text.starts_with("Name: HAProxy\nVersion: 0.1\n"), "{text}");
     for line in [
         "\nPid: 7\n",
@@ -237,19 +237,39 @@ fn info_has_its_lines_in_every_form() {
         assert!(text.contains(line), "{line} in {text}");
     }
     assert!(!text.contains("description"), "there is none");
-    let typed = info(
-        &*sample,
-        load,
-        StatForm::Typed {
+    let typed_form = InfoForm {
+        form: StatForm::Typed {
             has_descriptions: false,
         },
-        true,
-    );
+        ..InfoForm::default()
+    };
+    let described = InfoForm {
+        help: true,
+        ..typed_form
+    };
+    let typed = info(&*sample, load, described);
     assert!(
         typed.contains("\n47.Tasks.1:MGP:u32:3:\"Tasks of all workers\"\n"),
         "{typed}"
     );
-    let json = info(&*sample, load, StatForm::Json, false);
+    let fractions = InfoForm {
+        fractions: true,
+        ..typed_form
+    };
+    let typed = info(&*sample, load, fractions);
+    for line in [
+        ".Uptime_sec.1:MDP:flt:0",
+        ".SslFrontendKeyRate.1:MRP:flt:0\n",
+        ".MaxSessRate.1:MRP:u32:0\n",
+        ".SslFrontendSessionReuse_pct.1:MRP:flt:0\n",
+    ] {
+        assert!(typed.contains(line), "{line} in {typed}");
+    }
+    let json = InfoForm {
+        form: StatForm::Json,
+        ..InfoForm::default()
+    };
+    let json = info(&*sample, load, json);
     assert!(json.starts_with("[{\"field\":{\"pos\":0,\"name\":\"Name\"},\"processNum\":1,"));
     assert!(json.ends_with("}}]\n"));
 }
@@ -381,10 +401,12 @@ fn a_fresh_process_shows_what_haproxy_shows() {
     let info_typed = info(
         &*sample,
         ProcessLoad::default(),
-        StatForm::Typed {
-            has_descriptions: false,
+        InfoForm {
+            form: StatForm::Typed {
+                has_descriptions: false,
+            },
+            ..InfoForm::default()
         },
-        false,
     );
     compare_kinds(&oracle.ask("show info typed"), &info_typed);
 }

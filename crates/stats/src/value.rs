@@ -9,6 +9,8 @@ use std::borrow::Cow;
 pub enum MetricValue<'a> {
     /// The metric says nothing here: an empty column, no line.
     Empty,
+    /// With a fraction (`show info float`).
+    Float(f64),
     /// Signed, 32 bits.
     S32(i32),
     /// Text.
@@ -47,6 +49,7 @@ impl<'a> MetricValue<'a> {
     pub const fn type_name(&self) -> Option<&'static str> {
         match self {
             Self::Empty => None,
+            Self::Float(_) => Some("flt"),
             Self::S32(_) => Some("s32"),
             Self::Str(_) => Some("str"),
             Self::U32(_) => Some("u32"),

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ballast_expr::text_of_bytes;
 use ballast_model::CliLevel;
-use ballast_stats::{ProcessLoad, StatForm, info};
+use ballast_stats::{InfoForm, ProcessLoad, StatForm, info};
 use ballast_worker::{IoCounts, TaskCounts, io_counts, task_counts, timeout};
 
 use crate::answer::CommandAnswer;
@@ -92,6 +92,11 @@ fn show_info(call: &mut CommandCall<'_>) -> CommandAnswer {
     };
     let host = std::sync::Arc::clone(host);
     let (form, help) = form(call.args);
+    let shown = InfoForm {
+        form,
+        help,
+        fractions: call.args.iter().any(|word| word == "float"),
+    };
     CommandAnswer::pending(async move {
         let tasks: usize = worker_counters()
             .await
@@ -102,7 +107,7 @@ fn show_info(call: &mut CommandCall<'_>) -> CommandAnswer {
             tasks: u32::try_from(tasks).unwrap_or(u32::MAX),
             cli_sessions: 0,
         };
-        CommandAnswer::Report(info(&*host, load, form, help))
+        CommandAnswer::Report(info(&*host, load, shown))
     })
 }
 
