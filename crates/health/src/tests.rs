@@ -299,6 +299,25 @@ fn numbers_of_checks_in_maintenance() {
     server.set_ready(2);
     assert_eq!(numbers(&server), (0, 2));
     assert_eq!(server.operational(), Operational::Running);
+    // One that is set is shown, and forgotten behind it.
+    let mut server = Health::new(CHECKED, false, 0);
+    for (forced, health) in [
+        (
+            ForcedState::Up,
+            CHECKED.check.map_or(0, |check| check.health_max()),
+        ),
+        (ForcedState::Down, 0),
+    ] {
+        server.set_maint(1);
+        assert!(server.force_health(2, forced).is_empty());
+        assert_eq!(numbers(&server).0, health);
+        server.set_ready(3);
+        assert_eq!(
+            numbers(&server).0,
+            CHECKED.check.map_or(0, |check| check.rise)
+        );
+        assert_eq!(server.operational(), Operational::Running);
+    }
     // A server that was down keeps the number of a check that it does not have.
     let tracker = HealthSettings {
         check: None,
