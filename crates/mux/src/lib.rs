@@ -44,6 +44,6 @@ pub use relay::{AfterBody, Piece, RelayError, relay};
 pub use server::{ConnectionBytes, ServerConnection};
 pub use violation::ProtocolViolation;
 pub use wait::WaitLimit;
-pub use websocket::{AskedProtocol, is_websocket_granted};
+pub use websocket::{AskedProtocol, grant_websocket, is_websocket_granted};
 
 pub use ballast_h1::{H1Error as Malformed, H1Limits as Limits};

@@ -75,6 +75,18 @@ pub(crate) fn add_accept(response: &mut Response, accept: &str) -> Result<(), No
     Ok(())
 }
 
+/// As [`add_accept`], for a request at hand: of a server that may leave its answer to us
+/// (`option accept-unsafe-violations-in-http-response`).
+///
+/// # Errors
+/// [`NoRoom`].
+pub fn grant_websocket(request: &Request, response: &mut Response) -> Result<(), NoRoom> {
+    match expected_accept(request) {
+        Some(accept) => add_accept(response, &accept),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use ballast_message::HeadLimits;

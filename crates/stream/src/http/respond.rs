@@ -8,7 +8,7 @@ use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_
 use ballast_model::ConnectionMode;
 use ballast_mux::{
     AfterBody, AnnouncedBody, Announcement, Malformed, Peer, ReadError, RelayError, ResponseHead,
-    Sink, Source, WaitLimit, WriteError, is_websocket_granted, relay,
+    Sink, Source, WaitLimit, WriteError, grant_websocket, is_websocket_granted, relay,
 };
 use ballast_rules::LogStep;
 use ballast_upstream::probe::Observation;
@@ -342,10 +342,20 @@ fn is_unfit_upgrade(exchange: &Exchange, download: &Download<'_>, answer: &Respo
             || !asked())
 }
 
-/// Whether a 101 that opens a WebSocket does not answer the key. As in HAProxy, its head is malformed then.
+/// Whether a 101 that opens a WebSocket does not answer the key. As in HAProxy, its head is malformed then,
+/// unless `option accept-unsafe-violations-in-http-response` leaves the answer to us.
 fn is_ungranted(exchange: &Exchange, answer: &ResponseHead) -> bool {
-    answer.options.upgrade && lacks_websocket_answer(&exchange.response)
+    let lacks_answer = lacks_websocket_answer(&exchange.response);
+    if lacks_answer && takes_invalid(exchange) {
+        return false;
+    }
+    answer.options.upgrade && lacks_answer
         || exchange.has_made_key && !is_websocket_granted(&exchange.request, &exchange.response)
+}
+
+fn takes_invalid(exchange: &Exchange) -> bool {
+    let backend = exchange.backend.as_ref();
+    backend.is_some_and(|backend| backend.model.common.accept_invalid)
 }
 
 fn lacks_websocket_answer(response: &Response) -> bool {
@@ -486,10 +496,12 @@ fn response_failed(
     if is_unseen && retry.plan.repeats_lost(exchange) {
         return ResponseOutcome::Retry(RetryReason::Stale);
     }
-    if is_lost && exchange.tally.retries == 0 && context.client_may_repeat(exchange) {
+    let is_ours_to_retry = exchange.tally.retries > 0 || retry.plan.names_error(error, is_empty);
+    if is_lost && !is_ours_to_retry && context.client_may_repeat(exchange) {
         // The client gets no answer and no line is logged: it may try again itself, as when a connection
         // that it reuses is closed (RFC 9112, section 9.3.1), or a stream is refused (RFC 9113, section 8.7).
-        // Not when tries of ours were in vain: the server is the reason, and each of them counts.
+        // Not when tries of ours were in vain, or `retries` allows none of those that `retry-on` asks for: the
+        // server is the reason, and each of them counts.
         return ResponseOutcome::Exit(Exit::StaleConnection);
     }
     if is_failed_attempt {
@@ -570,6 +582,9 @@ fn begin_response(
         exchange.response.set_status(status)?;
     }
     if answer.body == BodyLength::Tunnel {
+        if takes_invalid(exchange) {
+            grant_websocket(&exchange.request, &mut exchange.response)?;
+        }
         sink.bodiless_response(&exchange.response);
         return Ok(None);
     }

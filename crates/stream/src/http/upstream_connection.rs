@@ -247,17 +247,21 @@ impl ConnectionPlan {
     /// Whether a missing or broken response is retried. `is_empty`: the server sent nothing of a final
     /// response.
     pub(crate) fn retries_error(&self, error: &ReadError, is_empty: bool) -> bool {
+        self.names_error(error, is_empty) && self.may_try_again()
+    }
+
+    /// Whether `retry-on` names such an error, whatever tries are left.
+    pub(crate) fn names_error(&self, error: &ReadError, is_empty: bool) -> bool {
         let Some(retry_on) = &self.retry_on else {
             return false;
         };
-        let named = match error {
+        match error {
             ReadError::TimedOut => retry_on.response_timeout,
             ReadError::Closed | ReadError::Broken(_) if is_empty => retry_on.empty_response,
             ReadError::Closed | ReadError::Broken(_) | ReadError::Malformed(_) => {
                 retry_on.junk_response
             }
-        };
-        named && self.may_try_again()
+        }
     }
 
     /// Uses up the tries that are left. The log tells of them as of others.
