@@ -167,12 +167,30 @@ fn dynamic_words(control: &Arc<dyn Control>) -> String {
     text
 }
 
-/// Why a server cannot be removed now; `None` if it can.
-pub(super) fn why_not_removable(
+/// What keeps a server from being removed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum RemovalObstacle {
+    /// Connections, which end with time.
+    Connections,
+    /// What lasts until somebody changes it, and is said so.
+    Lasting(&'static str),
+}
+
+impl RemovalObstacle {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Connections => "Server still has connections attached to it, cannot remove it.",
+            Self::Lasting(text) => text,
+        }
+    }
+}
+
+/// What keeps a server from being removed now; `None` if nothing does.
+pub(super) fn removal_obstacle(
     call_backend: &Backend,
     server: &Server,
     control: &Arc<dyn Control>,
-) -> Option<&'static str> {
+) -> Option<RemovalObstacle> {
     let generation = control.generation();
     let tracked = generation.backends.iter().any(|backend| {
         backend.servers.iter().any(|other| {
@@ -186,13 +204,15 @@ pub(super) fn why_not_removable(
             |rule| matches!(&rule.target, UseServerTarget::Static(name) if name == server.name()),
         );
     if tracked || used_by_rule {
-        return Some(
+        return Some(RemovalObstacle::Lasting(
             "This server cannot be removed at runtime due to other configuration elements \
              pointing to it.",
-        );
+        ));
     }
     if !server.state.health().admin().is_maint() {
-        return Some("Only servers in maintenance mode can be deleted.");
+        return Some(RemovalObstacle::Lasting(
+            "Only servers in maintenance mode can be deleted.",
+        ));
     }
     let state = &server.state;
     let used = state
@@ -200,15 +220,15 @@ pub(super) fn why_not_removable(
         .current()
         .saturating_sub(state.idle.current());
     if state.sessions.current() > 0 || state.queue.current() > 0 || used > 0 {
-        return Some("Server still has connections attached to it, cannot remove it.");
+        return Some(RemovalObstacle::Connections);
     }
     None
 }
 
 fn del_server(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let at = TargetServer::of(call)?;
-    if let Some(why) = why_not_removable(&at.backend, &at.server, &at.control) {
-        return Err(CommandAnswer::error(why));
+    if let Some(obstacle) = removal_obstacle(&at.backend, &at.server, &at.control) {
+        return Err(CommandAnswer::error(obstacle.text()));
     }
     let (backend, server) = (at.backend.name().to_owned(), at.server.name().to_owned());
     let request = ChangeRequest::Change {
@@ -424,46 +444,29 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     Ok(CommandAnswer::pending(async move {
         let until = Instant::now() + delay;
         loop {
-            let why = match &condition {
-                WaitCondition::Time => Some("Wait delay expired."),
-                WaitCondition::ServerRemovable(backend, server) => {
-                    let generation = control.generation();
-                    let found = generation.backend(backend).and_then(|backend| {
-                        let server_index = backend.server_named(server)?;
-                        Some((
-                            Arc::clone(backend),
-                            Arc::clone(&backend.servers[server_index]),
-                        ))
-                    });
-                    match found {
-                        Some((backend, server)) => why_not_removable(&backend, &server, &control),
-                        None => Some("No such server."),
+            if let WaitCondition::ServerRemovable(backend, server) = &condition {
+                match removal_obstacle_by_name(&control, backend, server) {
+                    None => return info("Done."),
+                    Some(RemovalObstacle::Connections) => {}
+                    Some(RemovalObstacle::Lasting(why)) => {
+                        return CommandAnswer::error(format!("Failed. {why}"));
                     }
                 }
-            };
-            // Connections end with time. Nothing else does.
-            let hopeless = matches!(condition, WaitCondition::ServerRemovable(..))
-                && why.is_some_and(|why| !why.starts_with("Server still"));
-            match why {
-                None => return info("Done."),
-                Some(why) if hopeless => return CommandAnswer::error(format!("Failed. {why}")),
-                Some(_) if Instant::now() >= until => {
-                    return match condition {
-                        WaitCondition::Time => info("Done."),
-                        WaitCondition::ServerRemovable(..) => {
-                            CommandAnswer::error("Wait delay expired.")
-                        }
-                    };
-                }
-                Some(_) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    let step = match condition {
-                        WaitCondition::Time => left,
-                        WaitCondition::ServerRemovable(..) => left.min(POLL_PERIOD),
-                    };
-                    sleep(step).await;
-                }
             }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return match condition {
+                    WaitCondition::Time => info("Done."),
+                    WaitCondition::ServerRemovable(..) => {
+                        CommandAnswer::error("Wait delay expired.")
+                    }
+                };
+            }
+            let step = match condition {
+                WaitCondition::Time => left,
+                WaitCondition::ServerRemovable(..) => left.min(POLL_PERIOD),
+            };
+            sleep(step).await;
         }
     }))
 }
@@ -488,4 +491,21 @@ fn duration(text: &str) -> Option<Duration> {
     };
     let time = Duration::from_micros(number.checked_mul(micros)?);
     Some(time.min(Duration::from_secs(86_400)))
+}
+
+/// As [`removal_obstacle`], in the present configuration.
+fn removal_obstacle_by_name(
+    control: &Arc<dyn Control>,
+    backend: &str,
+    server: &str,
+) -> Option<RemovalObstacle> {
+    let generation = control.generation();
+    let found = generation.backend(backend).and_then(|backend| {
+        let server_index = backend.server_named(server)?;
+        Some((backend, &backend.servers[server_index]))
+    });
+    match found {
+        Some((backend, server)) => removal_obstacle(backend, server, control),
+        None => Some(RemovalObstacle::Lasting("No such server.")),
+    }
 }

@@ -10,7 +10,7 @@ use ballast_model::{Address, CliLevel, PortSpec};
 use ballast_reconcile::kinds::server;
 use ballast_reconcile::{ChangeRequest, OverrideValue};
 
-use super::changes::{submit, why_not_removable};
+use super::changes::{removal_obstacle, submit};
 use super::target::{TargetServer, answer, command_text, leading_number};
 use crate::answer::{AnswerSeverity, CommandAnswer};
 use crate::change_record::ChangeScope;
@@ -110,12 +110,13 @@ fn rename(target: &TargetServer, name: &str) -> Result<CommandAnswer, CommandAns
             "Already exists a server with the same name in backend.",
         ));
     }
-    if let Some(why) = why_not_removable(&target.backend, &target.server, &target.control) {
-        let why = why
+    if let Some(obstacle) = removal_obstacle(&target.backend, &target.server, &target.control) {
+        let why = obstacle
+            .text()
             .replace("can be deleted", "can be renamed")
             .replace("removed", "renamed")
             .replace("cannot remove it", "cannot rename it");
-        return Err(CommandAnswer::error(why));
+        return Err(CommandAnswer::error(obstacle.text()));
     }
     let request = ChangeRequest::RenameServer {
         backend: target.backend.name().to_owned(),
