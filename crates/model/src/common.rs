@@ -84,8 +84,10 @@ pub struct ProxyCommon {
     pub no_linger: bool,
     /// `option splice-auto`, `splice-request`, `splice-response`.
     pub splicing: Splicing,
-    /// `option accept-invalid-http-request` on a frontend, `-response` on a backend.
-    pub accept_invalid: bool,
+    /// `option accept-unsafe-violations-in-http-request`: odd requests are taken.
+    pub accept_invalid_requests: bool,
+    /// `option accept-unsafe-violations-in-http-response`: odd responses are taken.
+    pub accept_invalid_responses: bool,
     /// All rule sets of the section: tcp-request, tcp-response, http-request, ...
     pub rules: RuleSets,
     /// `unique-id-format`, on the frontend half.

@@ -226,7 +226,7 @@ impl<'r> Inspection<'r> {
 pub(crate) fn inspected_bytes_max(context: &Context<'_>) -> usize {
     context
         .running
-        .limits(&context.frontend.model.common)
+        .request_limits(&context.frontend.model.common)
         .head_bytes_max
 }
 

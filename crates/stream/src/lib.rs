@@ -174,7 +174,7 @@ async fn serve(local: Weak<WorkerLocal>, mut clients: PoolItems<Client>) {
                     current = CurrentExchange::of_rested(running.head_limits, idle_from, ended);
                     // A frontend that has another mode now serves none of its former connections.
                     frontend.is_http().then(|| {
-                        let limits = running.limits(&frontend.model.common);
+                        let limits = running.request_limits(&frontend.model.common);
                         Established {
                             client: ClientConnection::new(transport, limits, &[]),
                             running,
@@ -282,7 +282,7 @@ async fn establish(
                 }
             }
         }
-        let limits = running.limits(&frontend.model.common);
+        let limits = running.request_limits(&frontend.model.common);
         ClientConnection::new(transport, limits, &read_ahead)
     };
     if !frontend.model.common.rules.tcp_session.is_empty() {

@@ -120,10 +120,18 @@ impl RunningGeneration {
         backend | self.needs_of_frontend(frontend)
     }
 
-    /// The limits of messages that a proxy receives.
-    pub fn limits(&self, common: &model::ProxyCommon) -> Limits {
+    /// The limits of requests that a proxy receives.
+    pub fn request_limits(&self, common: &model::ProxyCommon) -> Limits {
         Limits {
-            lenient: common.accept_invalid,
+            lenient: common.accept_invalid_requests,
+            ..self.codec_limits
+        }
+    }
+
+    /// The limits of responses that a proxy receives.
+    pub fn response_limits(&self, common: &model::ProxyCommon) -> Limits {
+        Limits {
+            lenient: common.accept_invalid_responses,
             ..self.codec_limits
         }
     }

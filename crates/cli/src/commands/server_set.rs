@@ -116,7 +116,7 @@ fn rename(target: &TargetServer, name: &str) -> Result<CommandAnswer, CommandAns
             .replace("can be deleted", "can be renamed")
             .replace("removed", "renamed")
             .replace("cannot remove it", "cannot rename it");
-        return Err(CommandAnswer::error(obstacle.text()));
+        return Err(CommandAnswer::error(why));
     }
     let request = ChangeRequest::RenameServer {
         backend: target.backend.name().to_owned(),

@@ -85,19 +85,19 @@ pub(super) const ROWS: &[R] = &[
         draft => draft.common.abort_on_close),
     switch!("option accept-unsafe-violations-in-http-request", FRONT,
         "take requests that break the rules in known, dangerous ways",
-        draft => draft.common.accept_invalid)
+        draft => draft.common.accept_invalid_requests)
     .http(),
     switch!("option accept-unsafe-violations-in-http-response", BACK,
         "take responses that break the rules in known, dangerous ways",
-        draft => draft.common.accept_invalid)
+        draft => draft.common.accept_invalid_responses)
     .http(),
     former!("option accept-invalid-http-request", FRONT,
         "option accept-unsafe-violations-in-http-request",
-        draft => draft.common.accept_invalid)
+        draft => draft.common.accept_invalid_requests)
     .http(),
     former!("option accept-invalid-http-response", BACK,
         "option accept-unsafe-violations-in-http-response",
-        draft => draft.common.accept_invalid)
+        draft => draft.common.accept_invalid_responses)
     .http(),
     switch!("option allbackups", BACK, "all backup servers work when no other server is left",
         draft => draft.back.options.all_backups),

@@ -19,7 +19,7 @@ pub(super) fn requirements(
     backend: &Backend,
     server: &Server,
 ) -> ConnectionRequirements {
-    let limits = context.running.limits(&backend.model.common);
+    let limits = context.running.response_limits(&backend.model.common);
     let facts = exchange_facts(context, exchange, server);
     ConnectionRequirements::of(backend, server, &exchange.settings.addresses, facts, limits)
 }

@@ -261,18 +261,7 @@ async fn head(
                 since = Some(ballast_worker::now());
             }
             Ok(answer) if is_unfit_upgrade(exchange, download, &answer) => {
-                let is_early = download.upload.is_under_way.get();
-                let progress = match is_early || is_ungranted(exchange, &answer) {
-                    true => ResponseProgress::Part,
-                    false => {
-                        count_response(context, exchange);
-                        ResponseProgress::Whole
-                    }
-                };
-                let rule = Malformed::StatusInvalid;
-                invalid::response(context, exchange, download.source.violation(), &rule);
-                let error = ReadError::Malformed(rule);
-                return Err(response_failed(context, exchange, retry, &error, progress));
+                return Err(refuse_upgrade(context, exchange, download, retry, &answer));
             }
             // The part of the body that came with the head is checked before anything is sent to
             // the client.
@@ -342,6 +331,32 @@ fn is_unfit_upgrade(exchange: &Exchange, download: &Download<'_>, answer: &Respo
             || !asked())
 }
 
+fn refuse_upgrade(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    download: &Download<'_>,
+    retry: &RetryOptions<'_>,
+    answer: &ResponseHead,
+) -> ResponseOutcome {
+    let is_early = download.upload.is_under_way.get();
+    let progress = match is_early || is_ungranted(exchange, answer) {
+        true => ResponseProgress::Part,
+        false => {
+            count_response(context, exchange);
+            ResponseProgress::Whole
+        }
+    };
+    let rule = Malformed::StatusInvalid;
+    invalid::response(context, exchange, download.source.violation(), &rule);
+    response_failed(
+        context,
+        exchange,
+        retry,
+        &ReadError::Malformed(rule),
+        progress,
+    )
+}
+
 /// Whether a 101 that opens a WebSocket does not answer the key. As in HAProxy, its head is malformed then,
 /// unless `option accept-unsafe-violations-in-http-response` leaves the answer to us.
 fn is_ungranted(exchange: &Exchange, answer: &ResponseHead) -> bool {
@@ -355,7 +370,7 @@ fn is_ungranted(exchange: &Exchange, answer: &ResponseHead) -> bool {
 
 fn takes_invalid(exchange: &Exchange) -> bool {
     let backend = exchange.backend.as_ref();
-    backend.is_some_and(|backend| backend.model.common.accept_invalid)
+    backend.is_some_and(|backend| backend.model.common.accept_invalid_responses)
 }
 
 fn lacks_websocket_answer(response: &Response) -> bool {

@@ -207,7 +207,7 @@ impl HttpCheckRun {
         let tune = &probe.controller.generation().config.global.tune;
         let limits = Limits {
             head_bytes_max: tune.buffer_bytes.saturating_sub(tune.rewrite_bytes) as usize,
-            lenient: probe.backend.model.common.accept_invalid,
+            lenient: probe.backend.model.common.accept_invalid_responses,
             ..Limits::default()
         };
         let mut connection = match probe.protocol(rule) {
