@@ -503,7 +503,10 @@ fn response_failed(
             Count::FailedResponses.increment(context, exchange);
         }
         exchange.observation = observation;
-        return ResponseOutcome::Retry(RetryReason::Response);
+        return ResponseOutcome::Retry(match error {
+            ReadError::TimedOut => RetryReason::Silence,
+            _ => RetryReason::Response,
+        });
     }
     let is_lost = retry.reused && closed && silent;
     // A stream that the server ended is one that it has seen.

@@ -44,6 +44,8 @@ pub(crate) enum RetryReason {
     Stale,
     /// `retry-on` names the lack of a response, or a broken one.
     Response,
+    /// `retry-on` names a response that did not come in time.
+    Silence,
     /// `retry-on` names the status of the response.
     Status,
     /// The server has said that it did not process the request of this stream.
@@ -183,7 +185,8 @@ impl ConnectionPlan {
         // A stream that failed says nothing of its connection, which carries others.
         self.repeats_stream = reason == RetryReason::Response && exchange.server_stream.is_some();
         self.needs_new_connection = match reason {
-            RetryReason::Stale => true,
+            // What keeps a connection silent may be the connection.
+            RetryReason::Stale | RetryReason::Silence => true,
             RetryReason::Response => !self.repeats_stream,
             RetryReason::Status | RetryReason::Unprocessed => false,
         };
@@ -193,7 +196,10 @@ impl ConnectionPlan {
             // It says nothing about the server: the request stays there.
             RetryReason::Stale => self.stay(exchange, slot),
             // The response that is thrown away counts as a retry of its own, as HAProxy has it.
-            RetryReason::Response | RetryReason::Status | RetryReason::Unprocessed => {
+            RetryReason::Response
+            | RetryReason::Silence
+            | RetryReason::Status
+            | RetryReason::Unprocessed => {
                 self.count_try(context, exchange, slot);
             }
         }
