@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use ballast_h2::{ErrorCode, Event, IncomingHeads, RequestHead, Role};
+use ballast_h2::{ErrorCode, Event, H2Error, IncomingHeads, RequestHead, Role};
 use ballast_message::Fields;
 use ballast_worker::{Buffer, approximate_now, send_buffers};
 
@@ -379,9 +379,13 @@ impl ConnectionState {
                 }
                 self.wake_turns();
             }
-            Event::StreamError { stream, .. } => {
+            Event::StreamError { stream, error } => {
                 if let Some(stream) = self.stream(stream) {
-                    stream.fail(StreamFailure::Violation);
+                    stream.fail(match error {
+                        // As in HAProxy, a server that sends a body without a head has not answered.
+                        H2Error::DataBeforeHead => StreamFailure::Reset(error.code()),
+                        _ => StreamFailure::Violation,
+                    });
                 }
                 self.wake_turns();
             }
