@@ -1,7 +1,5 @@
 //! The configuration of a server's checks.
 
-use crate::machine::ForcedState;
-
 /// Rise, fall and intervals of a check or an agent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CheckSettings {
@@ -37,14 +35,6 @@ impl CheckSettings {
     #[must_use]
     pub const fn health_max(&self) -> u32 {
         self.rise + self.fall - 1
-    }
-
-    /// The health counter of a server whose state is forced.
-    pub(crate) const fn health_of(&self, forced: ForcedState) -> u32 {
-        match forced {
-            ForcedState::Down => 0,
-            ForcedState::Up | ForcedState::Stopping => self.health_max(),
-        }
     }
 
     pub(crate) const fn with_limits_from_1(mut self) -> Self {

@@ -75,8 +75,8 @@ pub(crate) fn add_accept(response: &mut Response, accept: &str) -> Result<(), No
     Ok(())
 }
 
-/// As [`add_accept`], for a request at hand: of a server that may leave its answer to us
-/// (`option accept-unsafe-violations-in-http-response`).
+/// Gives the response that grants a WebSocket the answer to the key of its request, if the server gave none: one
+/// that may leave it to us (`option accept-unsafe-violations-in-http-response`).
 ///
 /// # Errors
 /// [`NoRoom`].

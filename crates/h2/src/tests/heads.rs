@@ -223,7 +223,7 @@ fn cookies_are_joined_and_last() {
         (
             &[],
             &[("cookie", ""), ("x", "y"), ("cookie", "")],
-            "GET /|host: a.b|x: y|cookie: ; ",
+            "GET /|host: a.b|x: y|cookie: ;",
         ),
     ]);
 }

@@ -175,7 +175,7 @@ impl Health {
             } else {
                 &mut self.check
             };
-            check.health = check.settings.health_of(forced);
+            check.health = health_of(&check.settings, forced);
             return Vec::new();
         }
         self.step_and_collect(now_ms, |health, effects| {
@@ -184,7 +184,7 @@ impl Health {
             } else {
                 &mut health.check
             };
-            check.health = check.settings.health_of(forced);
+            check.health = health_of(&check.settings, forced);
             check.forced = true;
             match forced {
                 ForcedState::Down => health.stop(now_ms, TransitionCause::Cli, effects),
@@ -528,5 +528,13 @@ impl Health {
 fn note_stopping(was_stopping: bool, effects: &mut [Effect]) {
     if let Some(Effect::Transition(transition)) = effects.last_mut() {
         transition.was_stopping |= was_stopping;
+    }
+}
+
+/// The health counter of a server whose state is forced.
+const fn health_of(settings: &CheckSettings, forced: ForcedState) -> u32 {
+    match forced {
+        ForcedState::Down => 0,
+        ForcedState::Up | ForcedState::Stopping => settings.health_max(),
     }
 }
