@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ballast_config::{LoadedConfig, Machine, TextOptions};
-use ballast_model::{Backend, Config, Mode, Origin, Server};
+use ballast_model::{Backend, CheckMethod, Config, Mode, Origin, Server};
 use ballast_syntax::Severity;
 
 use crate::words::{quoted, quoted_line};
@@ -36,8 +36,9 @@ pub fn server(
     };
     let (before, beside) = tracked(current, backend, words);
     let text = format!(
-        "{beside}backend {}\n mode {mode}\n{before} server {} {}\n",
+        "{beside}backend {}\n mode {mode}\n{}{before} server {} {}\n",
         quoted(backend),
+        on_404(known),
         quoted(name),
         quoted_line(words)
     );
@@ -116,7 +117,23 @@ fn tracked(current: &Config, backend: &str, words: &[String]) -> (String, String
     if at == backend {
         (line, String::new())
     } else {
-        (String::new(), format!("backend {}\n{line}", quoted(at)))
+        let known = current.backend(at).map_or("", |known| on_404(known));
+        (
+            String::new(),
+            format!("backend {}\n{known}{line}", quoted(at)),
+        )
+    }
+}
+
+/// The lines of a stand-in for a backend that say what a 404 does to its servers: those that track another
+/// must agree with it.
+fn on_404(backend: &Backend) -> &'static str {
+    match backend.check {
+        CheckMethod::Http {
+            disable_on_404: true,
+            ..
+        } => " option httpchk\n http-check disable-on-404\n",
+        _ => "",
     }
 }
 

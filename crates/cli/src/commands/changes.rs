@@ -172,7 +172,7 @@ fn dynamic_words(control: &Arc<dyn Control>) -> String {
 pub(super) enum RemovalObstacle {
     /// Connections, which end with time.
     Connections,
-    /// What lasts until somebody changes it, and is said so.
+    /// What lasts until somebody changes it, in the words for it.
     Lasting(&'static str),
 }
 

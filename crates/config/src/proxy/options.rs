@@ -150,7 +150,7 @@ pub(super) const ROWS: &[R] = &[
         draft => draft.front.options.idle_close_on_response)
     .http(),
     switch!("option independent-streams", PROXIES,
-        "sending does not refresh the timeout of a body's next bytes; of a tunnel's it does",
+        "sending does not refresh the timeout of a response or a body's next bytes; of a tunnel's it does",
         draft => draft.common.independent_streams),
     switch!("option log-health-checks", BACK, "log each change of a check's result",
         draft => draft.back.options.log_health_checks),
@@ -162,7 +162,8 @@ pub(super) const ROWS: &[R] = &[
         draft => draft.common.no_linger),
     switch!("option persist", BACK, "try the cookie's server even when it is down",
         draft => draft.back.options.persist),
-    switch!("option prefer-last-server", BACK, "stay on the server of the previous request",
+    switch!("option prefer-last-server", BACK,
+        "stay on the server of the previous request, unless the request tells the server",
         draft => draft.back.options.prefer_last_server)
     .http(),
     switch!("option socket-stats", FRONT, "statistics for each bind",

@@ -169,7 +169,7 @@ impl Health {
 
     pub(super) fn force(&mut self, now_ms: u64, forced: ForcedState, agent: bool) -> Vec<Effect> {
         if self.admin.is_maint() {
-            // As in HAProxy, it is shown, and forgotten when the maintenance ends.
+            // As in HAProxy, it is shown. When the maintenance ends a check's is forgotten, an agent's holds.
             let check = if agent {
                 &mut self.agent
             } else {

@@ -259,6 +259,7 @@ async fn head(
                     download.upload.note_response_sent();
                 }
                 since = Some(ballast_worker::now());
+                is_overdue = false;
             }
             Ok(answer) if is_unfit_upgrade(exchange, download, &answer) => {
                 return Err(refuse_upgrade(context, exchange, download, retry, &answer));

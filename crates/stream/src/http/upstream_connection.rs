@@ -7,7 +7,7 @@ use std::time::Duration;
 use ballast_balance::PickRequest;
 use ballast_engine::{Backend, Server};
 use ballast_message::{Method, NoRoom, Version};
-use ballast_model::{PersistenceAction, RetryOn};
+use ballast_model::{HttpReuse, PersistenceAction, RetryOn};
 use ballast_mux::{Duplex, ReadError, StreamSettings};
 use ballast_net::ErrorClass;
 use ballast_upstream::probe::{self, Observation};
@@ -185,9 +185,11 @@ impl ConnectionPlan {
         // A stream that failed says nothing of its connection, which carries others.
         self.repeats_stream = reason == RetryReason::Response && exchange.server_stream.is_some();
         self.needs_new_connection = match reason {
-            // What keeps a connection silent may be the connection.
-            RetryReason::Stale | RetryReason::Silence => true,
+            RetryReason::Stale => true,
             RetryReason::Response => !self.repeats_stream,
+            RetryReason::Silence => {
+                exchange.server_stream.is_none() || may_not_reuse(context, exchange)
+            }
             RetryReason::Status | RetryReason::Unprocessed => false,
         };
         let worker = context.local.worker;
@@ -359,9 +361,9 @@ impl ConnectionPlan {
     }
 }
 
-/// The server of a connection that stays with the client: with `option prefer-last-server`, which is for
-/// algorithms that do not tell the server by the request, unless it is full and as many wait for it as `max-keep-alive-queue` says; always if the client is authenticated
-/// on that connection.
+/// The server of a connection that stays with the client. With `option prefer-last-server`, which is for
+/// algorithms that do not tell the server by the request, unless it is full and as many wait for it as
+/// `max-keep-alive-queue` says. Always if the client is authenticated on that connection.
 fn last_server(context: &Context<'_>, backend: &Backend) -> Option<usize> {
     let prefers_last = backend.model.options.prefer_last_server && !backend.is_keyed();
     let queue_max = backend.model.keep_alive_queue_max;
@@ -648,6 +650,16 @@ fn count_session(context: &Context<'_>, exchange: &Exchange, slot: &Slot) {
         .store(u64::from(now), std::sync::atomic::Ordering::Relaxed);
     let counters = state.counters.of(context.local.worker);
     counters.sessions.increment();
+}
+
+/// Whether `http-reuse safe` keeps a client's first request off connections that were used.
+fn may_not_reuse(context: &Context<'_>, exchange: &Exchange) -> bool {
+    let backend = context.backend_of(exchange);
+    !context.client_may_repeat(exchange)
+        && backend.is_some_and(|backend| {
+            backend.model.http_reuse == HttpReuse::Safe
+                && !backend.model.retry_on.makes_reuse_harmless()
+        })
 }
 
 /// An idle connection: one that stays with the client, or one of the pool.
