@@ -119,13 +119,14 @@ pub(crate) async fn await_response(
 }
 
 /// Sends `100 Continue` to a client that waits for it: its body is needed before a server is
-/// chosen. `Expect` is removed, so that the server does not answer it again.
+/// chosen. `Expect` is removed, so that the server does not answer it again. One that has no body waits for
+/// nothing.
 async fn send_continue(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
 ) -> Flow {
-    if !std::mem::take(&mut exchange.expects_continue) {
+    if exchange.request_body.is_empty() || !std::mem::take(&mut exchange.expects_continue) {
         return Flow::Continue(());
     }
     exchange.request.fields_mut().remove(b"expect");
