@@ -15,7 +15,7 @@ pub struct InfoForm {
     pub form: StatForm,
     /// `desc`: each line says what it means.
     pub help: bool,
-    /// `float`: times and rates have fractions.
+    /// `float`: times have fractions, and rates the type of what may have some.
     pub fractions: bool,
 }
 

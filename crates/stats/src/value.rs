@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub enum MetricValue<'a> {
     /// The metric says nothing here: an empty column, no line.
     Empty,
-    /// With a fraction (`show info float`).
+    /// May have a fraction (`show info float`).
     Float(f64),
     /// Signed, 32 bits.
     S32(i32),
