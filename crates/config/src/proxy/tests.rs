@@ -234,6 +234,42 @@ fn http_check_send_is_completed_by_the_option() {
 }
 
 #[test]
+fn an_own_request_of_a_check_forgets_that_of_the_defaults() {
+    for (own, method, uri) in [
+        ("option httpchk", None, None),
+        ("option httpchk /own", None, Some("/own")),
+        ("http-check send uri /own", None, Some("/own")),
+        ("http-check send hdr x b", None, None),
+        // A rule that is no request leaves the option's.
+        (
+            "http-check expect status 200",
+            Some("HEAD"),
+            Some("/health"),
+        ),
+    ] {
+        let text = format!(
+            "defaults\n mode http\n{TIMEOUTS} option httpchk HEAD /health\n http-check send body \
+             c\n http-check expect status 201\nbackend b\n {own}\n server s 192.0.2.1:80\n"
+        );
+        let loaded = load_with_stand_ins(&text);
+        assert_eq!(messages(&loaded, Severity::Alert), Vec::<String>::new());
+        let CheckMethod::Http { rules, .. } = &loaded.config.backends[0].check else {
+            panic!("{:?}", loaded.config.backends[0].check);
+        };
+        let [CheckRule::HttpSend(send), CheckRule::Expect(expect)] = rules.as_slice() else {
+            panic!("{own}: {rules:?}");
+        };
+        let seen = (send.method.as_deref(), send.uri.as_deref(), &send.body);
+        assert_eq!(seen, (method, uri, &None), "{own}");
+        assert_ne!(
+            expect.subject,
+            ExpectSubject::Status(vec![(201, 201)]),
+            "{own}"
+        );
+    }
+}
+
+#[test]
 fn headers_hidden_in_the_version_are_refused() {
     let line = " option httpchk GET / HTTP/1.1\\r\\nHost:\\ a.net\n";
     let loaded = load_with_stand_ins(&format!("backend b\n mode http\n{TIMEOUTS}{line}"));

@@ -25,6 +25,7 @@ pub(super) const ROWS: &[R] = &[
         "the request of a check",
         |draft, args, context| {
             let send = send(draft, args, context)?;
+            draft.section_state.check.forget_inherited_request();
             push(draft, args, CheckRule::HttpSend(send));
             Ok(())
         },

@@ -273,6 +273,8 @@ fn httpchk(
         send.headers.push(("host".to_owned(), format));
     }
     args.end()?;
-    choose(draft, args, CheckKind::Http(Box::new(send)));
+    let words = &mut draft.section_state.check;
+    words.choose_http(send);
+    words.kind_span = Some(args.keyword_span());
     Ok(())
 }

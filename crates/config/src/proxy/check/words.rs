@@ -87,6 +87,21 @@ pub(crate) struct CheckWords {
 }
 
 impl CheckWords {
+    /// `option httpchk`: nothing of the defaults' request and rules is left.
+    pub(super) fn choose_http(&mut self, request: HttpCheckSend) {
+        self.kind = CheckKind::Http(Box::new(request));
+        if self.http.inherited {
+            self.http = CheckRules::default();
+        }
+    }
+
+    /// `http-check send`: the request of an `option httpchk` of the defaults is forgotten.
+    pub(super) fn forget_inherited_request(&mut self) {
+        if let (CheckKind::Http(request), None) = (&mut self.kind, self.kind_span) {
+            **request = HttpCheckSend::default();
+        }
+    }
+
     /// Whether `http-check disable-on-404` is said, for whatever checks.
     pub(crate) fn disables_on_404(&self) -> bool {
         self.disable_on_404
