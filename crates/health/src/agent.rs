@@ -3,6 +3,9 @@
 //! Source: configuration manual, `agent-check`. The words may come in any order, separated by
 //! spaces, tabs or commas; the line ends at the first CR or LF.
 
+/// The longest line of a reply, in bytes. A longer one is refused.
+pub const AGENT_REPLY_BYTES_MAX: usize = 16384;
+
 /// An operating state an agent reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AgentState {
@@ -14,19 +17,6 @@ pub enum AgentState {
     Stopped,
     /// `up`.
     Up,
-}
-
-impl AgentState {
-    /// The keyword.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Down => "down",
-            Self::Fail => "fail",
-            Self::Stopped => "stopped",
-            Self::Up => "up",
-        }
-    }
 }
 
 /// An administrative state an agent asks for.
@@ -49,19 +39,31 @@ pub struct AgentAnswer {
     pub maxconn: Option<u32>,
     /// The text after `#`.
     pub note: String,
+    /// What is wrong with the number of `maxconn:`.
+    pub maxconn_warning: Option<&'static str>,
     /// Operating state.
     pub state: Option<AgentState>,
+    /// The word of that state, as the agent wrote it.
+    pub state_word: String,
     /// The first word that is not known.
     pub unknown: Option<String>,
-    /// What is wrong with a number, or why it is not taken: the last such.
-    pub warning: Option<&'static str>,
     /// `<n>%` of the initial weight.
     pub weight_percent: Option<u32>,
+    /// What is wrong with the weight, or why it is not taken.
+    pub weight_warning: Option<&'static str>,
 }
 
+/// The largest weight of a server.
+const WEIGHT_MAX: u32 = 256;
+
 impl AgentAnswer {
+    fn read_state(&mut self, state: AgentState, word: &str) {
+        self.state = Some(state);
+        word.clone_into(&mut self.state_word);
+    }
+
     fn read_maxconn(&mut self, text: &str) {
-        let warning = match leading_number(text) {
+        let warning = match leading_number(text.strip_prefix('+').unwrap_or(text)) {
             Some((number, "")) => {
                 self.maxconn = Some(number);
                 return;
@@ -70,13 +72,18 @@ impl AgentAnswer {
             None if text.is_empty() => "Require <maxconn>.",
             None => "maxconn string empty or preceded by garbage",
         };
-        self.warning = Some(warning);
+        self.maxconn_warning = Some(warning);
     }
 
     fn read_weight(&mut self, text: &str) {
         match leading_number(text) {
             Some((percent, "%")) => self.weight_percent = Some(percent),
-            _ => self.warning = Some("Trailing garbage in weight string"),
+            // As in HAProxy, what is no percentage is judged as a weight.
+            Some((weight, _)) if weight > WEIGHT_MAX => {
+                self.weight_warning =
+                    Some("Absolute weight can only be between 0 and 256 inclusive.");
+            }
+            _ => self.weight_warning = Some("Trailing garbage in weight string"),
         }
     }
 
@@ -87,22 +94,31 @@ impl AgentAnswer {
         let asked = self.weight_percent.map(|percent| share(weight, percent));
         if asked.is_some_and(|asked| asked != 0 && asked != weight) {
             self.weight_percent = None;
-            self.warning = Some(
+            self.weight_warning = Some(
                 "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.",
             );
         }
         self
     }
 
-    /// What is shown of it (`last_agt`).
+    /// What is shown of it (`last_agt`). The note says why a server is down; of one that is up, what was not
+    /// understood is shown first.
     pub(crate) fn info(&self) -> String {
         let unknown = self.unknown.as_deref();
-        match (self.state, unknown, self.warning) {
-            (Some(state), _, _) => {
-                let word = state.word();
-                match unknown.or(self.warning).unwrap_or(&self.note) {
-                    "" => format!("via agent : {word}"),
-                    remark => format!("via agent : {word} ({remark})"),
+        let warning = self.weight_warning.or(self.maxconn_warning);
+        match (self.state, unknown, warning) {
+            (Some(state), ..) => {
+                let note = Some(self.note.as_str()).filter(|note| !note.is_empty());
+                let remark = match state {
+                    AgentState::Up => unknown.or(warning).or(note),
+                    AgentState::Down | AgentState::Fail | AgentState::Stopped => {
+                        note.or(unknown).or(warning)
+                    }
+                };
+                let word = &self.state_word;
+                match remark {
+                    None => format!("via agent : {word}"),
+                    Some(remark) => format!("via agent : {word} ({remark})"),
                 }
             }
             (None, Some(word), _) => format!("agent reports an error : {word}"),
@@ -136,10 +152,10 @@ pub fn parse_agent(answer: &[u8]) -> AgentAnswer {
         .filter(|word| !word.is_empty())
     {
         match word.to_ascii_lowercase().as_str() {
-            "up" => said.state = Some(AgentState::Up),
-            "down" => said.state = Some(AgentState::Down),
-            "fail" => said.state = Some(AgentState::Fail),
-            "stopped" => said.state = Some(AgentState::Stopped),
+            "up" => said.read_state(AgentState::Up, word),
+            "down" => said.read_state(AgentState::Down, word),
+            "fail" => said.read_state(AgentState::Fail, word),
+            "stopped" => said.read_state(AgentState::Stopped, word),
             "ready" => said.admin = Some(AgentAdmin::Ready),
             "drain" => said.admin = Some(AgentAdmin::Drain),
             "maint" => said.admin = Some(AgentAdmin::Maint),

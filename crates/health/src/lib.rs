@@ -19,7 +19,7 @@ mod snapshot;
 mod status;
 
 pub use admin::Admin;
-pub use agent::{AgentAdmin, AgentAnswer, AgentState, parse_agent};
+pub use agent::{AGENT_REPLY_BYTES_MAX, AgentAdmin, AgentAnswer, AgentState, parse_agent};
 pub use check::CheckState;
 pub use machine::{BalancerUpdate, Effect, ForcedState, Health, HealthCounters};
 pub use operational::Operational;

@@ -290,32 +290,44 @@ fn snapshot(saved: &ServerStateValues, settings: &HealthSettings) -> Snapshot {
     } else {
         weight
     };
-    let rise = settings.check.as_ref().map_or(1, |check| check.rise);
-    // As in HAProxy, what was up or down is so without a doubt; what was going down takes no more failures
-    // than it had left, and what was coming up is not up yet.
-    let check_health = match Operational::from_number(saved.operational) {
-        Some(Operational::Running) => u32::MAX,
-        Some(Operational::Stopped) => 0,
-        Some(Operational::Stopping) => saved.check_health.max(rise),
-        Some(Operational::Starting) if (1..rise).contains(&saved.check_health) => {
-            saved.check_health
-        }
-        Some(Operational::Starting) => rise - 1,
-        None => saved.check_health,
-    };
+    let (operational, check_health) = judged(saved, settings);
     Snapshot {
         admin_state: saved.admin,
         // Not in the file: an agent's server is as the server is.
-        agent_health: u32::from(saved.operational > 0),
+        agent_health: u32::from(operational != Operational::Stopped as u8),
         agent_state: saved.agent_state,
         check_health,
         check_result: saved.check_result,
         check_state: saved.check_state,
         check_status: saved.check_status,
-        op_state: saved.operational,
+        op_state: operational,
         since_change_s: saved.since_change_s,
         weight_initial: u32::from(saved.weight_initial),
         weight_user,
+    }
+}
+
+/// The operational state and the health of a row, as HAProxy restores them: what was up or down is so without
+/// a doubt; what was going down takes no more failures than it had left, or the fewest where that is no such
+/// number; what was coming up is not up yet. Where one check decides, there is nothing between.
+fn judged(saved: &ServerStateValues, settings: &HealthSettings) -> (u8, u32) {
+    let (rise, fall) = match &settings.check {
+        Some(check) => (check.rise, check.fall),
+        None => (1, 1),
+    };
+    let health = saved.check_health;
+    match Operational::from_number(saved.operational) {
+        Some(Operational::Running) => (saved.operational, u32::MAX),
+        Some(Operational::Stopped) => (saved.operational, 0),
+        Some(Operational::Stopping) if fall < 2 => (Operational::Stopped as u8, 0),
+        Some(Operational::Stopping) if (rise..rise.saturating_add(fall) - 1).contains(&health) => {
+            (saved.operational, health)
+        }
+        Some(Operational::Stopping) => (saved.operational, rise),
+        Some(Operational::Starting) if rise < 2 => (Operational::Running as u8, u32::MAX),
+        Some(Operational::Starting) if (1..rise).contains(&health) => (saved.operational, health),
+        Some(Operational::Starting) => (saved.operational, rise - 1),
+        None => (saved.operational, health),
     }
 }
 
@@ -353,6 +365,46 @@ mod tests {
         };
         assert_eq!(snapshot(saved, &of_weight(10)).weight_user, 5);
         assert_eq!(snapshot(saved, &of_weight(12)).weight_user, 12);
+    }
+
+    #[test]
+    fn operational_state_and_health_are_restored_as_haproxy_does() {
+        // Saved state and health, rise and fall, restored state and health.
+        for (saved, (rise, fall), restored) in [
+            ((2, 1), (2, 3), (2, u32::MAX)),
+            ((0, 2), (2, 3), (0, 0)),
+            // Starting.
+            ((1, 1), (3, 2), (1, 1)),
+            ((1, 0), (3, 2), (1, 2)),
+            ((1, 7), (3, 2), (1, 2)),
+            ((1, 3), (1, 3), (2, u32::MAX)),
+            // Stopping.
+            ((3, 2), (2, 1), (0, 0)),
+            ((3, 6), (2, 5), (3, 2)),
+            ((3, 5), (2, 5), (3, 5)),
+            ((3, 9), (2, 2), (3, 2)),
+            ((3, 2), (2, 2), (3, 2)),
+            ((3, 1), (2, 2), (3, 2)),
+        ] {
+            let (operational, health) = saved;
+            let row = format!("1 b 1 s - {operational} 0 1 1 5 1 0 {health} 0 0 0 0 - 80 -\n");
+            let found = file(&row).unwrap();
+            let saved = found.row("b", "s").unwrap().as_ref().unwrap();
+            let settings = HealthSettings {
+                check: Some(ballast_health::CheckSettings {
+                    rise,
+                    fall,
+                    ..ballast_health::CheckSettings::HEALTH
+                }),
+                ..HealthSettings::default()
+            };
+            let seen = snapshot(saved, &settings);
+            assert_eq!(
+                (seen.op_state, seen.check_health),
+                restored,
+                "{row} rise {rise} fall {fall}"
+            );
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::ending::{Ending, EndingCause};
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
+use crate::http::choice::AskedServer;
 use crate::http::{BackendSession, route, upstream_connection};
 use crate::inspect::{self, SessionMode};
 use crate::splice;
@@ -198,7 +199,8 @@ async fn connect_and_carry(
     }
     // As in HAProxy, the inspection is a part of the time in the queue.
     exchange.times.slot_taken = Some(ballast_worker::now());
-    let mut plan = upstream_connection::ConnectionPlan::new(context, client, exchange);
+    let asked = AskedServer::find(context, exchange);
+    let mut plan = upstream_connection::ConnectionPlan::new(context, client, exchange, &asked);
     let (slot, ready) = upstream_connection::server(context, client, exchange, &mut plan).await?;
     let backend = context.backend_of(exchange);
     let rules = backend.map(|backend| &backend.model.common.rules);

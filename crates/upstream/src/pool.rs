@@ -267,7 +267,7 @@ pub(crate) fn make_room(server: &Server) {
         return;
     }
     POOL.with_borrow_mut(|pool| {
-        // No server without idle connections is looked at again: none becomes idle meanwhile.
+        // Each server without idle connections is looked at once, not at every connect.
         pool.retain(|_, server_idle| server_idle.count > 0);
         if let Some(server_idle) = pool.values_mut().next() {
             let mut is_first = true;

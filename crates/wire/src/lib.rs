@@ -4,7 +4,6 @@
 //! or allocates more than it appends to the caller's buffer, and every length from outside is
 //! checked against a limit before it is used.
 
-pub mod agent;
 pub mod check;
 mod crc32c;
 pub mod getsocks;

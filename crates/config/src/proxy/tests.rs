@@ -270,6 +270,34 @@ fn an_own_request_of_a_check_forgets_that_of_the_defaults() {
 }
 
 #[test]
+fn states_of_http_checks_are_ignored_by_other_checks() {
+    for (option, ignored) in [
+        ("option ssl-hello-chk", true),
+        ("option tcp-check", true),
+        ("option httpchk", false),
+        ("", false),
+    ] {
+        let text = format!(
+            "defaults\n mode http\n{TIMEOUTS} http-check send-state\nbackend b\n {option}\n http-check \
+             disable-on-404\n server s 192.0.2.1:80 check\nbackend c\n server s 192.0.2.1:80 track b/s\n"
+        );
+        let loaded = load_with_stand_ins(&text);
+        let said = messages(&loaded, Severity::Warning);
+        let expected: &[&str] = match ignored {
+            true => &[
+                "'disable-on-404' will be ignored for backend 'b' (requires 'option httpchk')",
+                "'send-state' will be ignored for backend 'b' (requires 'option httpchk')",
+            ],
+            false => &[],
+        };
+        assert_eq!(said, expected, "{option}");
+        // Servers that track must agree on what holds.
+        let agree = messages(&loaded, Severity::Alert).is_empty();
+        assert_eq!(agree, ignored, "{option}");
+    }
+}
+
+#[test]
 fn headers_hidden_in_the_version_are_refused() {
     let line = " option httpchk GET / HTTP/1.1\\r\\nHost:\\ a.net\n";
     let loaded = load_with_stand_ins(&format!("backend b\n mode http\n{TIMEOUTS}{line}"));

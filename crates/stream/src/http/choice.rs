@@ -14,6 +14,54 @@ use crate::local::EvaluationMemory;
 use crate::persistence::{self, ClientCookie, ReceivedCookie};
 use crate::view::View;
 
+/// What rules and the client's cookie ask for, before the balancing chooses.
+#[derive(Default)]
+pub(crate) struct AskedServer {
+    /// What a `force-persist` or `ignore-persist` rule says.
+    pub(super) persistence: Option<PersistenceAction>,
+    /// The index of the server that a `use-server` rule names.
+    by_rule: Option<usize>,
+    /// The index of the server that the cookie names.
+    by_cookie: Option<usize>,
+}
+
+impl AskedServer {
+    /// Evaluates the rules and reads the cookie: once for a request, for conditions may count.
+    pub(crate) fn find(context: &Context<'_>, exchange: &mut Exchange) -> Self {
+        let Some(backend) = context.backend_of(exchange) else {
+            return Self::default();
+        };
+        let persistence = persistence(context, backend, exchange);
+        let forced = persistence == Some(PersistenceAction::Force);
+        let by_rule = by_rule(context, backend, exchange, forced);
+        let by_cookie = match persistence {
+            Some(PersistenceAction::Ignore) => {
+                ignore_cookie(backend, exchange);
+                None
+            }
+            _ => by_cookie(backend, exchange, forced),
+        };
+        if by_rule.is_some() && exchange.client_cookie != ClientCookie::None {
+            exchange.client_cookie = ClientCookie::Unused;
+        }
+        Self {
+            persistence,
+            by_rule,
+            by_cookie,
+        }
+    }
+
+    /// The index of the server that is asked for.
+    pub(super) fn index(&self) -> Option<usize> {
+        self.by_rule.or(self.by_cookie)
+    }
+
+    /// Whether it is to be used although it is down.
+    pub(super) fn is_forced(&self) -> bool {
+        self.persistence == Some(PersistenceAction::Force)
+    }
+}
+
 /// The server that the persistence cookie names: the first one of several that names a server
 /// that may be used.
 #[inline]
@@ -119,7 +167,7 @@ fn wall_clock_seconds() -> u64 {
 
 /// The server that a `use-server` rule names; one that is down only where persistence is forced.
 #[inline]
-pub(super) fn by_rule(
+fn by_rule(
     context: &Context<'_>,
     backend: &Backend,
     exchange: &Exchange,
@@ -202,20 +250,12 @@ pub(super) fn by_rdp_cookie(backend: &Backend, data: &[u8]) -> Option<usize> {
 /// Whether the server is chosen by what the request's body says, and no cookie or rule chooses it:
 /// `balance url_param` and a POST. As in HAProxy the body is waited for, also where the query has the
 /// parameter.
-pub(super) fn asks_body(context: &Context<'_>, exchange: &mut Exchange) -> bool {
-    if exchange.method != Method::Post {
-        return false;
-    }
-    let backend = context.backend_of(exchange);
-    let Some(backend) = backend.filter(|of| matches!(of.model.balance, Balance::UrlParam(_)))
-    else {
-        return false;
-    };
-    let persistence = persistence(context, backend, exchange);
-    let forced = persistence == Some(PersistenceAction::Force);
-    let ignores_cookie = persistence == Some(PersistenceAction::Ignore);
-    (ignores_cookie || by_cookie(backend, exchange, forced).is_none())
-        && by_rule(context, backend, exchange, forced).is_none()
+pub(super) fn asks_body(context: &Context<'_>, exchange: &Exchange, asked: &AskedServer) -> bool {
+    exchange.method == Method::Post
+        && asked.index().is_none()
+        && context
+            .backend_of(exchange)
+            .is_some_and(|backend| matches!(backend.model.balance, Balance::UrlParam(_)))
 }
 
 /// The hash for the balancing; `None` when the request has no such key. `body` is what was received

@@ -14,7 +14,7 @@ pub(crate) mod answer;
 pub(crate) mod body;
 mod cacheable;
 mod capture;
-mod choice;
+pub(crate) mod choice;
 mod cut_off;
 mod finish;
 mod forwarded;
@@ -225,14 +225,15 @@ async fn carry(
             rules::look_at_request(client, exchange, needs);
         }
     }
-    if choice::asks_body(context, exchange) {
+    // The cookie is read before it is hidden from the server.
+    let asked = choice::AskedServer::find(context, exchange);
+    if choice::asks_body(context, exchange, &asked) {
         // Boxed: most backends balance by something else.
         Box::pin(receive::buffer_body(context, client, exchange)).await?;
         receive::unless_cut_short(exchange)?;
         body::look_at_request(client, exchange);
     }
-    // The cookie is read before it is hidden from the server.
-    let mut plan = upstream_connection::ConnectionPlan::new(context, client, exchange);
+    let mut plan = upstream_connection::ConnectionPlan::new(context, client, exchange, &asked);
     prepare::request(context, exchange)?;
     loop {
         let (slot, server) =

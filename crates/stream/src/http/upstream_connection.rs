@@ -16,7 +16,7 @@ use ballast_upstream::{
     SlotRequest, connect, pool,
 };
 
-use super::choice;
+use super::choice::{self, AskedServer};
 use super::leaving::unless_client_leaves;
 use super::requirements::{evaluate_sni, requirements};
 use crate::access_log;
@@ -97,11 +97,12 @@ const KEPT_CONNECTION_COUNT: u32 = 5;
 const TURN_AROUND: Duration = Duration::from_secs(1);
 
 impl ConnectionPlan {
-    /// Finds the server that the request's cookie or a rule names, if any.
+    /// Plans for the server that rules or the request's cookie ask for, if any.
     pub(crate) fn new(
         context: &Context<'_>,
         client: &mut Duplex<'_>,
         exchange: &mut Exchange,
+        asked: &AskedServer,
     ) -> Self {
         let mut plan = Self {
             server: None,
@@ -141,29 +142,14 @@ impl ConnectionPlan {
             plan.body_copy = client.source.whole_body();
             plan.retry_on = plan.body_copy.is_some().then(|| retry_on.clone());
         }
-        plan.persistence = choice::persistence(context, backend, exchange);
-        let forced = plan.persistence == Some(PersistenceAction::Force);
-        let rule_server = choice::by_rule(context, backend, exchange, forced);
-        let cookie_server = match plan.persistence {
-            Some(PersistenceAction::Ignore) => {
-                choice::ignore_cookie(backend, exchange);
-                None
-            }
-            _ => choice::by_cookie(backend, exchange, forced),
-        };
-        if rule_server.is_some() && exchange.client_cookie != ClientCookie::None {
-            exchange.client_cookie = ClientCookie::Unused;
-        }
-        let stick_server = stickiness::match_request(context, backend, exchange, forced);
+        plan.persistence = asked.persistence;
+        let stick_server = stickiness::match_request(context, backend, exchange, asked.is_forced());
         let rdp_server = match backend.model.rdp_cookie_name {
             Some(_) => choice::by_rdp_cookie(backend, client.source.bytes()),
             None => None,
         };
-        plan.server = rule_server
-            .or(cookie_server)
-            .or(rdp_server)
-            .or(stick_server);
-        plan.is_forced = forced && plan.server.is_some();
+        plan.server = asked.index().or(rdp_server).or(stick_server);
+        plan.is_forced = asked.is_forced() && plan.server.is_some();
         if plan.server.is_none() {
             plan.server = last_server(context, backend);
         }
@@ -186,8 +172,7 @@ impl ConnectionPlan {
         self.repeats_stream = reason == RetryReason::Response && exchange.server_stream.is_some();
         self.needs_new_connection = match reason {
             RetryReason::Stale => true,
-            RetryReason::Response => !self.repeats_stream,
-            RetryReason::Silence => {
+            RetryReason::Response | RetryReason::Silence => {
                 exchange.server_stream.is_none() || may_not_reuse(context, exchange)
             }
             RetryReason::Status | RetryReason::Unprocessed => false,

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use ballast_engine::{Backend, Server};
 use ballast_expr::bytes_of_text;
-use ballast_health::{CheckOutcome, CheckStatus, parse_agent};
-use ballast_wire::agent::REPLY_BYTES_MAX;
+use ballast_health::{AGENT_REPLY_BYTES_MAX, CheckOutcome, CheckStatus, parse_agent};
 
 use super::controller::HealthController;
 use super::probe_run::{ProbeFailure, ProbeRun};
@@ -67,7 +66,7 @@ async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, ProbeF
         if answer.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
             return Ok(answer);
         }
-        let more = probe.receive(&transport, &mut answer, REPLY_BYTES_MAX);
+        let more = probe.receive(&transport, &mut answer, AGENT_REPLY_BYTES_MAX);
         match more.await {
             Ok(true) => {}
             Ok(false) => return Err(incomplete(&answer, CheckStatus::L7Timeout)),

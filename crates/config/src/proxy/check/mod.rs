@@ -36,7 +36,7 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     }
     let title = draft.title();
     let words = &draft.section_state.check;
-    let is_http = matches!(words.kind, CheckKind::Http(_));
+    let is_http = words.is_http();
     for (rules, is_used, family, option) in [
         (&words.http, is_http, "http-check", "option httpchk"),
         (
@@ -54,6 +54,17 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
                     .at(span)
                     .help(format!("add: {option}")),
             );
+        }
+    }
+    for (is_given, word) in [
+        (words.disable_on_404, "disable-on-404"),
+        (words.send_state, "send-state"),
+    ] {
+        if is_given && words.ignores_states() {
+            let message =
+                format!("'{word}' will be ignored for {title} (requires 'option httpchk')");
+            context
+                .report(Diagnostic::warning("ignored-check", message).help("add: option httpchk"));
         }
     }
     let is_external = words.kind == CheckKind::External;

@@ -102,9 +102,20 @@ impl CheckWords {
         }
     }
 
-    /// Whether `http-check disable-on-404` is said, for whatever checks.
+    /// Whether the checks are of `option httpchk`.
+    pub(super) fn is_http(&self) -> bool {
+        matches!(self.kind, CheckKind::Http(_))
+    }
+
+    /// Whether an option selects checks of another kind: `disable-on-404` and `send-state` are then as if they
+    /// had not been said.
+    pub(super) fn ignores_states(&self) -> bool {
+        matches!(self.kind, CheckKind::Tcp | CheckKind::Protocol(_))
+    }
+
+    /// Whether `http-check disable-on-404` is said, where it is not ignored.
     pub(crate) fn disables_on_404(&self) -> bool {
-        self.disable_on_404
+        self.disable_on_404 && !self.ignores_states()
     }
 
     /// The initial state of a section that uses these defaults.
