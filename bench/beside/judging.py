@@ -20,6 +20,8 @@ LINES = "log"
 # HAProxy counts bytes of its inner form of a message, which is longer by some for each head and field.
 BYTES = ("bin", "bout")
 FORM_BYTES = 250
+# The place of a server's connections.
+SERVER = re.compile(r"servers\.\w+")
 
 
 class Difference(typing.NamedTuple):
@@ -48,6 +50,9 @@ def differences(haproxy, ballast, place=""):
     if both_lists and place == LINES and sorted(haproxy) == sorted(ballast):
         return []
     if both_lists and (len(haproxy) == len(ballast)):
+        if SERVER.fullmatch(place) and is_spread(haproxy, ballast):
+            found = [Difference(f"{place}.spread", *map(shown, map(requests_of, (haproxy, ballast))))]
+            return found + differences(without_requests(haproxy), without_requests(ballast), place)
         found = []
         for number, (one, other) in enumerate(zip(haproxy, ballast)):
             found += differences(one, other, f"{place}.{number}")
@@ -58,6 +63,20 @@ def differences(haproxy, ballast, place=""):
         if lost or more:
             return [Difference(place, shown(lost), shown(more))]
     return [] if haproxy == ballast else [Difference(place, shown(haproxy), shown(ballast))]
+
+
+def requests_of(connections):
+    return [each.get("requests", []) if isinstance(each, dict) else [] for each in connections]
+
+
+def without_requests(connections):
+    return [each | {"requests": []} if isinstance(each, dict) else each for each in connections]
+
+
+def is_spread(haproxy, ballast):
+    """Whether two servers got the same requests, over other connections."""
+    one, other = requests_of(haproxy), requests_of(ballast)
+    return one != other and sorted(sum(one, [])) == sorted(sum(other, []))
 
 
 def about_equal(haproxy, ballast, key):
@@ -71,9 +90,25 @@ def shown(value):
     return "nothing" if value is None or value == [] else json.dumps(value)
 
 
-def continues(short, long):
-    """Whether a list begins as another one, and goes on."""
-    return long != "nothing" and (short == "nothing" or long.startswith(short.removesuffix("]") + ", "))
+def who_has_more(difference):
+    """The name of the program whose number is the larger one; None where one has no number."""
+    texts = (difference.haproxy, difference.ballast)
+    if not all(re.fullmatch(r'"?\d+"?|nothing', text) for text in texts):
+        return None
+    haproxy, ballast = (0 if text == "nothing" else int(text.strip('"')) for text in texts)
+    return "haproxy" if haproxy > ballast else "ballast"
+
+
+def words_of(text):
+    """The lines and words of what was seen, without their order."""
+    return sorted(re.split(r'(?:\\r\\n|[" ])+', text))
+
+
+def clients_at(scenario, place):
+    """The client whose place it is, as JSON; all clients, where a place is of none."""
+    clients = [json.dumps(client) for client in scenario.get("clients", [])]
+    number = re.match(r"clients\.(\d+)", place)
+    return clients[int(number[1]) :][:1] if number else clients
 
 
 class Known:
@@ -95,7 +130,14 @@ class Known:
                 continue
             if "only" in row and len({re.sub(row["only"], "", text) for _, text in pairs[1:]}) > 1:
                 continue
-            if row.get("continues") and not continues(difference.haproxy, difference.ballast):
+            if "both" in row and not re.search(row["both"], f"{difference.haproxy} => {difference.ballast}"):
+                continue
+            if "more" in row and row["more"] != who_has_more(difference):
+                continue
+            if row.get("same_words") and words_of(difference.haproxy) != words_of(difference.ballast):
+                continue
+            clients = clients_at(scenario, difference.place)
+            if "client" in row and not any(re.search(row["client"], text) for text in clients):
                 continue
             if "scenario" in row and not re.search(row["scenario"], json.dumps(scenario), re.S):
                 continue
@@ -103,18 +145,17 @@ class Known:
         return None
 
     def unexplained(self, scenario, found):
-        """What no row explains. A row with `all` explains whatever else differs in the scenario, too: one cause shows
-        in responses, logs and counters."""
-        left = []
+        """What no row explains. A row with `also` explains what else differs in these places, too: one cause shows in
+        responses, logs and counters."""
+        left, also = [], []
         for difference in found:
             name = self.explains(scenario, difference)
             if name is None:
                 left.append(difference)
                 continue
             self.used[name] = self.used.get(name, 0) + 1
-            if self.rows[name].get("all"):
-                return []
-        return left
+            also += [self.rows[name]["also"]] if "also" in self.rows[name] else []
+        return [each for each in left if not any(re.search(places, each.place) for places in also)]
 
 
 class Sightings:

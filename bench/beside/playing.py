@@ -226,6 +226,8 @@ def steady(answer):
     answer = re.sub(r"0x[0-9a-f]+", "0xN", answer)
     answer = re.sub(r"\b(_rate\(\d+\))=\d+", r"\1=N", answer)
     answer = re.sub(r"\[\d\d/\w{3}/\d{4}:[\d:.]+\]", "[TIME]", answer)
+    # Events are counted for the whole process, which other scenarios share.
+    answer = re.sub(r"\b(Total events captured on \[TIME\]) : \d+", r"\1 : N", answer)
     # What was meant by an unknown command is advice.
     answer = re.sub(r"(?s)(Unknown command|Usage: prompt|The following commands)([^\n,]*).*?(\n\n|\Z)", r"\1\2\3", answer)
     if answer.startswith("# table:"):

@@ -8,9 +8,355 @@ import unittest
 import hpack
 import judging
 import messages
+import named
 import shrinking
+from grammars.common import asks, client, ok, request, server, site
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+# What a row of `known.toml` may have.
+KEYS = set("place haproxy ballast both only more same_words scenario client also reason script".split())
+# Faults that nobody means.
+SAID = '["HTTP/1.1 200 Said", "content-length: 6", "body whole: abcdef"]'
+PAGE = '["HTTP/1.1 503 Service Unavailable", "content-length: 0", "body whole: "]'
+ONE = '["GET / HTTP/1.1", "host: a", "body whole: "]'
+CONNECTION = '{"requests": [%s], "end": "open"}' % ONE
+LINE = '"GET /a HTTP/1.1 %s b=app s=s1 rc=0 hr= hs="'
+ABSURD = (
+    *(("clients.0.responses.0.0", '"HTTP/1.1 200 Said"', f'"HTTP/1.1 {now}"') for now in ("503 x", "500 x", "400 Bad request")),
+    ("clients.0.responses.0.0", '"HTTP/1.1 503 Service Unavailable"', '"HTTP/1.1 200 Said"'),
+    ("clients.0.responses.0", SAID, PAGE),
+    ("clients.0.responses", f"[{SAID}]", "nothing"),
+    ("clients.0.responses", "nothing", f"[{SAID}]"),
+    ("clients.0.responses", f"[{SAID}]", f"[{SAID}, {SAID}]"),
+    ("clients.0.responses.0", '["x-a: 1"]', "nothing"),
+    ("clients.0.responses.0", "nothing", '["x-a: 1"]'),
+    ("clients.0.responses.0.3", '"body whole: abcdef"', '"body whole: abcxxx"'),
+    ("clients.0.responses.0.3", '"body whole: abcdef"', '"body cut: abc"'),
+    *(("clients.0.stream 1.heads.0.0", '":status 200"', f'":status {status}"') for status in (500, 502, 503)),
+    ("clients.0.stream 1.heads.0", '["x-a: 1"]', "nothing"),
+    ("clients.0.stream 1.heads", '[[":status 200"]]', "nothing"),
+    ("clients.0.stream 1.body", '"abcdef"', '"abcxxx"'),
+    ("clients.0.stream 1.end", '"ended"', '"reset INTERNAL_ERROR"'),
+    ("clients.0.end", '"open"', '"reset"'),
+    ("clients.0.received", '"abcdef"', '"abcxxx"'),
+    ("servers.s1.0.requests", f"[{ONE}]", f'[{ONE}, {ONE.replace("/ ", "/smuggled ")}]'),
+    ("servers.s1", f"[{CONNECTION}]", f"[{CONNECTION}, {CONNECTION}]"),
+    ("servers.s1", f"[{CONNECTION}]", "nothing"),
+    ("servers.s1.0.requests.0", '["authorization: x"]', "nothing"),
+    ("servers.s1.0.requests.0", "nothing", '["x-smuggled: 1"]'),
+    ("servers.s1.0.requests.0.2", '"body whole: abcdef"', '"body whole: abcxxx"'),
+    ("servers.s1.0.requests.0.2", '"body whole: abcdef"', '"body cut: abc"'),
+    ("servers.s1.0.streams.0.heads.0", '["authorization: x"]', "nothing"),
+    ("servers.s1.0.streams.0.body", '"abcdef"', '"abcxxx"'),
+    ("servers.s1.0.after them", "nothing", '"GET /"'),
+    *(("log.0", LINE % "200 ----", LINE % now) for now in ("503 SC--", "400 CR--", "200 SD--", "-1 CC--")),
+    ("log.0", LINE % "200 SD--", LINE % "200 ----"),
+    ("log", "nothing", f"[{LINE % '200 ----'}]"),
+    ("stat.app s1.srv_abrt", "nothing", '"99"'),
+    *((f"stat.app s1.{column}", '"1"', "nothing") for column in ("cli_abrt", "srv_abrt", "eresp")),
+    *((f"stat.app s1.{column}", '"2"', '"3"') for column in ("stot", "connect", "reuse", "req_tot", "hrsp_5xx")),
+    ("stat.web FRONTEND.hrsp_2xx", '"2"', '"1"'),
+    *((f"stat.web FRONTEND.{column}", '"500"', '"90000000"') for column in ("bin", "bout")),
+    ("ask.0.1", '"use=0 gpc0=1"', '"use=0 gpc0=2"'),
+    ("ask.1.1", '"0xN /a one"', '"0xN /a two"'),
+    ("ask.2.1", '"0xN /a"', '""'),
+    ("counted.answer HTTP/1.1 200 Said", "100", "300"),
+)
+UP = ["head", request("POST", "/up", ["Content-Length", "10"])]
+UPGRADE = ["head", request("GET", "/ws", ["Connection", "Upgrade"], ["Upgrade", "myproto"])]
+TWICE = asks(request(), request())
+
+
+def scene(*steps, answer=ok(), to_h2=False, speaks="h1", refuses=False, **more):
+    """A scenario of one client and one server."""
+    plan = server(answer, speaks="h2" if to_h2 else "h1", **({"refuses": True} if refuses else {}))
+    words = " proto h2" if to_h2 else ""
+    return site(clients=[client(list(steps), speaks)], servers={"s1": plan}, speaks=speaks, server_words=words, **more)
+
+
+# A row, a scenario that has what it names, what it explains there, and what it does not.
+ROWS = (
+    (
+        "bodies that their client cuts, or whose server does not wait for them",
+        scene(UP, ["body", "01234"], ["pause"], ["close"]),
+        ("servers.s1.0.requests.0.3", '"body whole: abcdef"', '"body cut: abc"'),
+        ("servers.s1.0.requests.0.3", '"body cut: abc"', '"body whole: abcdef"'),
+        ("servers.s1.0.requests.0.3", '"body cut: abc"', '"body cut: xyz"'),
+    ),
+    (
+        "order of the fields of an upgrade",
+        scene(UPGRADE),
+        ("servers.s1.0.after them", '"GET /\\r\\nupgrade: a\\r\\nhost: b"', '"GET /\\r\\nhost: b\\r\\nupgrade: a"'),
+        ("servers.s1.0.after them", '"GET /\\r\\nupgrade: a\\r\\nauthorization: b"', '"GET /\\r\\nhost: b\\r\\nupgrade: a"'),
+    ),
+    (
+        "servers that end with their response, within an upload",
+        scene(UP, ["read"], answer=[["some", 1], ["answer", 200, [], ""], ["close"]]),
+        ("log.0", '"POST /up 200 SD-- b=5"', '"POST /up 200 ---- b=5"'),
+        ("log.0", '"POST /up 200 SD-- b=5"', '"POST /up 502 SD-- b=7"'),
+        ("log.0", '"GET /x 200 SD-- b=5"', '"GET /x 200 ---- b=5"'),
+        ("stat.app s1.srv_abrt", "nothing", '"99"'),
+    ),
+    (
+        "clients that reset before they are answered",
+        scene(["ask", request()], ["pause"], ["reset"]),
+        ("log.0", LINE % "504 sH--", LINE % "400 CD--"),
+        ("log.0", LINE % "200 ----", LINE % "400 CR--"),
+        ("log.0", LINE % "200 ----", LINE % "503 SC--"),
+    ),
+    (
+        "lengths that rules write",
+        scene(*TWICE, front=["http-response set-header Content-Length 3"]),
+        ("clients.0.responses.0", '["content-length: 3"]', "nothing"),
+        ("clients.0.responses", f"[{SAID}]", "nothing"),
+        ("clients.0.responses.0.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 503 x"'),
+        ("clients.0.responses.0", '["x-a: 1"]', "nothing"),
+    ),
+    (
+        "lengths that rules write into requests",
+        scene(*TWICE, front=["http-request add-header Content-Length 3"]),
+        ("servers.s1.0.requests.0", '["content-length: 3"]', "nothing"),
+        ("servers.s1.0.requests", f"[{ONE}]", f"[{ONE}, {ONE}]"),
+        ("servers.s1.0.requests.0", '["authorization: x"]', "nothing"),
+    ),
+    (
+        "payload with a key alone",
+        {"clients": [client([["send", "add map @file:m.map@ <<\nk\n\n"]], "prompt", "admin")]},
+        ("ask.1.1", '"0xN /a one\\n0xN k /p"', '"0xN /a one"'),
+        ("ask.1.1", '"0xN /a one"', '"0xN /a two"'),
+        ("clients.0.responses.0.0", '"HTTP/1.1 200 OK"', '"HTTP/1.1 503 x"'),
+    ),
+    (
+        "heads of the statistics page",
+        scene(*TWICE, front=["stats uri /a"]),
+        ("clients.0.responses.0", '["connection: close"]', "nothing"),
+        ("clients.0.responses", f"[{SAID}]", "nothing"),
+        ("clients.0.responses", '[["HTTP/1.1 200 OK", "connection: close"]]', "nothing"),
+    ),
+    (
+        "streams above the last one of a GOAWAY",
+        scene(*TWICE, answer=[["goaway", 0, 0]], to_h2=True, speaks="h2"),
+        ("clients.0.stream 1.heads.0.0", '":status 504"', '":status 200"'),
+        ("clients.0.stream 1.heads.0.0", '":status 200"', '":status 500"'),
+        ("clients.0.stream 1.body", '"abc"', '"abd"'),
+    ),
+    (
+        "streams of a connection that a rule closed",
+        scene(*TWICE, base=["log-format %[fc_nb_streams]-%ST"], front=["http-request reject"]),
+        ("log.0", '"GET 0 200"', '"GET 1 200"'),
+        ("log.0", '"GET 0 200"', '"GET 0 503"'),
+        ("log.0", '"GET 0 200"', '"PUT 1 200"'),
+    ),
+    (
+        "bodies behind a response that has none",
+        scene(*asks(request("HEAD"))),
+        ("stat.web FRONTEND.bout", '"5000"', '"500"'),
+        ("stat.web FRONTEND.bout", '"500"', '"90000000"'),
+    ),
+    (
+        "clients of TCP that close at once",
+        site(base=["mode tcp"], clients=[client([["send", "hello"], ["close"]], "tcp")]),
+        ("log.0", '"CD b=app s=s1 U=5"', '"-- b=app s=s1 U=5"'),
+        ("log.0", '"CD b=app s=s1 U=5"', '"-- b=web s=s1 U=5"'),
+        ("log.0", '"CD b=app s=s1 U=5"', '"-- b=app s=s1 U=0"'),
+        ("stat.app s1.cli_abrt", "nothing", '"7"'),
+    ),
+    (
+        "streams that share a server's connection",
+        scene(*TWICE, to_h2=True, speaks="h2"),
+        ("stat.app s1.connect", '"2"', '"1"'),
+        ("stat.app s1.hrsp_2xx", '"2"', '"1"'),
+    ),
+    (
+        "connections that streams share",
+        scene(*TWICE, to_h2=True, speaks="h2"),
+        ("servers.s1", '[{"streams": []}, {"streams": []}]', '[{"streams": []}]'),
+        ("servers.s1", '[{"streams": []}]', "nothing"),
+        ("servers.s1", '[{"streams": []}]', '[{"streams": []}, {"streams": []}]'),
+    ),
+    (
+        "streams that a shared connection lost",
+        scene(*TWICE, to_h2=True, speaks="h2"),
+        ("clients.0.stream 1.end", '"ended"', '"reset REFUSED_STREAM"'),
+        ("clients.0.stream 1.heads.0.0", '":status 200"', '":status 504"'),
+    ),
+    (
+        "retries after malformed responses of HTTP/2",
+        scene(*TWICE, answer=ok("", ("Keep-Alive", "x")), to_h2=True, base=["retry-on all-retryable-errors"]),
+        ("stat.app s1.eresp", '"2"', '"1"'),
+        ("servers.s1", f"[{CONNECTION}]", f"[{CONNECTION}, {CONNECTION}]"),
+    ),
+    (
+        "responses that nobody asked for",
+        scene(*TWICE, answer=[*ok(), ["pause"], ["answer", 200, [], "second"]]),
+        ("clients.0.responses.1.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 502 Bad Gateway"'),
+        ("clients.0.responses.1.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 400 Bad request"'),
+    ),
+    (
+        "which of several idle connections is used",
+        scene(*TWICE, speaks="h2"),
+        ("servers.s1.spread", f"[[{ONE}, {ONE}], [{ONE}]]", f"[[{ONE}], [{ONE}, {ONE}]]"),
+        ("servers.s1.0.requests", f"[{ONE}]", f"[{ONE}, {ONE}]"),
+    ),
+    (
+        "chunks in HTTP/1.0",
+        scene(*asks(request("POST", "/", ["Transfer-Encoding", "chunked"], body="x", version="1.0"))),
+        ("clients.0.responses.0.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 400 Bad request"'),
+        ("clients.0.responses.0.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 503 x"'),
+        ("servers.s1.0.requests.0", '["x-a: 1"]', "nothing"),
+    ),
+    (
+        "statistics page",
+        scene(*TWICE, front=["stats uri /a"]),
+        ("clients.0.responses.0.3", '"body whole: Statistics Report"', '"body whole: <p>Statistics Report"'),
+        ("clients.0.responses", '[["HTTP/1.1 200 OK", "body whole: Statistics Report"]]', "nothing"),
+    ),
+    (
+        "interim responses to HTTP/1.0",
+        scene(*asks(request(version="1.0")), answer=[["interim", 103, []], *ok()]),
+        ("clients.0.responses", f'[["HTTP/1.1 103 Early", "body whole: "], {SAID}]', f"[{SAID}]"),
+        ("clients.0.responses", f'[["HTTP/1.1 103 Early", "body whole: "], {SAID}]', f"[{PAGE}]"),
+    ),
+    (
+        "patterns of delimiters only",
+        scene(*TWICE, front=["http-request add-header x-match 1 if { path -m dir -- / }"]),
+        ("servers.s1.0.requests.0", '["x-match: 1"]', "nothing"),
+        ("servers.s1.0.requests.0", '["x-conv-1: 1"]', "nothing"),
+        ("servers.s1.0.requests.0", '["x-match: 1", "authorization: x"]', "nothing"),
+    ),
+    (
+        "answers to requests that a kept connection lost",
+        scene(*TWICE, answer=[*ok(), ["close"]]),
+        ("clients.0.responses", f"[{SAID}]", f"[{SAID}, {PAGE}]"),
+        ("clients.0.responses", f"[{SAID}]", f"[{PAGE}, {PAGE}]"),
+        ("clients.0.responses", f"[{SAID}, {SAID}]", f"[{SAID}]"),
+    ),
+    (
+        "connections that a request went out again on",
+        scene(*TWICE, answer=[*ok(), ["close"]]),
+        ("servers.s1", f"[{CONNECTION}]", f"[{CONNECTION}, {CONNECTION}]"),
+        ("servers.s1", f"[{CONNECTION}]", f"[{CONNECTION}, {CONNECTION.replace('/ ', '/smuggled ')}]"),
+    ),
+    (
+        "servers of HTTP/2 that refuse connections",
+        scene(*TWICE, to_h2=True, refuses=True),
+        ("clients.0.responses.0.0", '"HTTP/1.1 502 Bad Gateway"', '"HTTP/1.1 503 Service Unavailable"'),
+        ("clients.0.responses.0.0", '"HTTP/1.1 200 OK"', '"HTTP/1.1 503 Service Unavailable"'),
+    ),
+    (
+        "upgrades that a server of HTTP/2 does not take",
+        scene(UPGRADE, to_h2=True),
+        ("clients.0.responses", "nothing", '[["HTTP/1.1 502 Bad Gateway", "body whole: "]]'),
+        ("clients.0.responses.0.0", '"HTTP/1.1 200 OK"', '"HTTP/1.1 502 Bad Gateway"'),
+    ),
+    (
+        "retries of upgrades that a server of HTTP/2 does not take",
+        scene(UPGRADE, to_h2=True, base=["retry-on conn-failure"]),
+        ("log.0", '"GET /ws 502 SH-- rc=3"', '"GET /ws 502 SH-- rc=0"'),
+        ("log.0", '"GET /ws 200 ---- rc=3"', '"GET /ws 502 SH-- rc=0"'),
+        ("stat.web FRONTEND.hrsp_2xx", '"2"', '"1"'),
+    ),
+    (
+        "responses to HEAD that their stream does not end",
+        scene(*asks(request("HEAD")), answer=[["head", 200, [], "length:30"]], to_h2=True),
+        ("log.0", '"HEAD /a 200 SD-- s=s1"', '"HEAD /a 200 ---- s=s1"'),
+        ("log.0", '"GET /a 200 SD-- s=s1"', '"GET /a 200 ---- s=s1"'),
+        ("stat.app s1.hrsp_2xx", '"1"', "nothing"),
+    ),
+    (
+        "servers that are full beside one that refuses",
+        scene(*TWICE, refuses=True, back=["server s2 @server:s2@ maxconn 2"], name="crowds"),
+        ("counted.answer HTTP/1.1 503 Service Unavailable", "160", "nothing"),
+        ("counted.answer HTTP/1.1 503 Service Unavailable", "nothing", "160"),
+        ("counted.answer HTTP/1.1 200 Said", "300", "100"),
+    ),
+    (
+        "connects of retries",
+        scene(*TWICE, base=["retry-on 503"]),
+        ("stat.app s1.connect", '"4"', '"6"'),
+        ("stat.app s1.connect", '"6"', '"4"'),
+    ),
+    (
+        "an upload that goes on after its answer",
+        scene(UP, ["read"]),
+        ("log.0", '"POST /up 200 CD--"', '"POST /up 200 ----"'),
+        ("log.0", '"POST /up 503 CD--"', '"POST /up 200 ----"'),
+    ),
+    (
+        "what a client sends to a closed connection",
+        scene(*TWICE),
+        ("clients.0.end", '"reset"', '"closed"'),
+        ("clients.0.end", '"closed"', '"reset"'),
+    ),
+    (
+        "tunnels that a server refuses or ends",
+        scene(["head", request("CONNECT", "a:443")], ["stall"]),
+        ("log.0", LINE % "200 SD--", LINE % "200 ----"),
+        ("log.0", LINE % "200 SD--", LINE % "503 ----"),
+        ("stat.app s1.eresp", '"9"', "nothing"),
+    ),
+    (
+        "heads that the kernel holds back",
+        scene(["ask", request()], ["pause"], ["close"], answer=[["head", 200, [], "length:30"], ["stall"]]),
+        ("clients.0.responses", "nothing", '[["HTTP/1.1 200 Said", "body cut: "]]'),
+        ("clients.0.responses", '[["HTTP/1.1 200 Said", "body cut: "]]', "nothing"),
+        ("clients.0.responses", "nothing", f"[{SAID}]"),
+    ),
+    (
+        "samples whose head is gone",
+        scene(*TWICE, base=['log-format "%[status] %ST"']),
+        ("log.0", '"- 200"', '"200 200"'),
+        ("log.0", '"- 200"', '"200 503"'),
+    ),
+    (
+        "interim responses before a malformed one",
+        scene(*TWICE, answer=[["interim", 103, []], ["interim", 103, [["Upgrade", "h2c"]]], *ok()], to_h2=True),
+        ("clients.0.responses", f'[["HTTP/1.1 103 Early", "body whole: "], {PAGE}]', f"[{PAGE}]"),
+        ("clients.0.responses", f"[{SAID}]", f"[{PAGE}]"),
+    ),
+    (
+        "pages that 3.2 does not send",
+        scene(["head", request("POST", "/", ["Content-Length", "1"], ["Content-Length", "2"])]),
+        ("clients.0.responses", "nothing", '[["HTTP/1.1 400 Bad request", "body whole: "]]'),
+        ("clients.0.responses", f"[{SAID}]", '[["HTTP/1.1 400 Bad request", "body whole: "]]'),
+    ),
+    (
+        "ends in lines of rules",
+        scene(*TWICE, front=["http-request do-log"]),
+        ("log.0", LINE % "302 ----", LINE % "302 LR--"),
+        ("log.0", LINE % "302 ----", LINE % "403 LR--"),
+    ),
+    (
+        "statuses out of range",
+        scene(*TWICE, answer=[["body"], ["send", "HTTP/1.1 2 x\r\n\r\n"], ["close"]]),
+        ("clients.0.responses.0.0", '"HTTP/1.1 2 x"', '"HTTP/1.1 502 Bad Gateway"'),
+        ("clients.0.responses.0.0", '"HTTP/1.1 200 OK"', '"HTTP/1.1 404 x"'),
+    ),
+    (
+        "silent drops of streams",
+        scene(*TWICE, front=["http-request silent-drop"], speaks="h2"),
+        ("clients.0.stream 1.end", '"reset REFUSED_STREAM"', '"open"'),
+        ("clients.0.stream 1.end", '"ended"', '"open"'),
+    ),
+    (
+        "streams that a kept connection lost",
+        scene(*TWICE, answer=[*ok(), ["close"]], speaks="h2"),
+        ("clients.0.stream 3.end", '"reset REFUSED_STREAM"', '"ended"'),
+        ("clients.0.stream 3.end", '"ended"', '"reset REFUSED_STREAM"'),
+    ),
+    (
+        "a byte of the inner form of a request",
+        scene(*asks(request("POST", "/", body="x")), base=["log-format %[bytes_in]-%ST"], speaks="h2"),
+        ("log.0", '"POST 101 200"', '"POST 100 200"'),
+        ("log.0", '"POST 101 200"', '"POST 101 503"'),
+    ),
+    (
+        "hosts that cannot be reached",
+        {"clients": [client([["command", "set server app/s1 addr 1.2.3.4"]], "cli", "admin")]},
+        ("clients.1.responses", "nothing", f"[{PAGE}]"),
+        ("clients.1.responses.0.0", '"HTTP/1.1 200 OK"', '"HTTP/1.1 503 x"'),
+    ),
+)
 
 
 class HeaderBlocks(unittest.TestCase):
@@ -107,6 +453,15 @@ class Judging(unittest.TestCase):
         self.assertEqual(judging.differences({"bin": "118", "req_tot": "2"}, {"bin": "100", "req_tot": "2"}), [])
         self.assertEqual(len(judging.differences({"bin": "9118"}, {"bin": "100"})), 1)
 
+    def test_the_same_requests_over_other_connections_are_one_difference(self):
+        def places(*connections):
+            one, other = ({"servers": {"s1": [{"requests": each, "end": "open"} for each in side]}} for side in connections)
+            return [each.place for each in judging.differences(one, other)]
+
+        self.assertEqual(places([[["a"], ["b"]], [["c"]]], [[["a"]], [["c"], ["b"]]]), ["servers.s1.spread"])
+        others = places([[["a"], ["b"]], [["c"]]], [[["a"]], [["c"], ["d"]]])
+        self.assertEqual(others, ["servers.s1.0.requests", "servers.s1.1.requests"])
+
     def test_counts_differ_beyond_chance_only(self):
         self.assertEqual(judging.differences({"counted": {"a": 100}}, {"counted": {"a": 130, "b": 3}}), [])
         found = judging.differences({"counted": {"a": 100, "b": 100}}, {"counted": {"a": 230, "b": 10}})
@@ -124,20 +479,67 @@ class Judging(unittest.TestCase):
         seen = [known.explains({}, judging.Difference("log.0", text, "GET 200 13")) for text in ("GET 200 7", "GET 502 7")]
         self.assertEqual(seen, ["bytes", None])
 
-    def test_a_row_with_continues_explains_what_goes_on(self):
+    def explained(self, row, scenario, *differences):
         known = judging.Known()
-        known.rows = {"more": {"place": "^clients", "continues": True}}
-        pairs = (("nothing", '["a"]'), ('["a"]', '["a", "b"]'), ('["a"]', '["b", "a"]'), ('["a"]', "nothing"))
-        seen = [known.explains({}, judging.Difference("clients", *pair)) for pair in pairs]
-        self.assertEqual(seen, ["more", "more", None, None])
+        known.rows = {"row": {"place": "."} | row}
+        return [known.explains(scenario, judging.Difference(*each)) == "row" for each in differences]
+
+    def test_a_row_with_both_says_how_far_the_two_are_the_same(self):
+        row = {"both": r'^"(.*) CD--" => "\1 ----"$'}
+        pairs = (('"GET 200 CD--"', '"GET 200 ----"'), ('"GET 200 CD--"', '"GET 503 ----"'))
+        self.assertEqual(self.explained(row, {}, *[("log.0", *pair) for pair in pairs]), [True, False])
+
+    def test_a_row_with_more_says_whose_number_is_larger(self):
+        pairs = (('"7"', '"5"'), ('"7"', "nothing"), ('"5"', '"7"'), ("nothing", '"7"'), ('"a"', '"5"'))
+        seen = self.explained({"more": "haproxy"}, {}, *[("stat", *pair) for pair in pairs])
+        self.assertEqual(seen, [True, True, False, False, False])
+
+    def test_a_row_with_same_words_explains_their_order(self):
+        pairs = (('"GET / 1\\r\\na: b\\r\\nc: d"', '"GET / 1\\r\\nc: d\\r\\na: b"'), ('"a: b\\r\\nc: d"', '"c: d\\r\\ne: b"'))
+        self.assertEqual(self.explained({"same_words": True}, {}, *[("x", *pair) for pair in pairs]), [True, False])
+
+    def test_a_row_with_client_looks_at_the_one_whose_place_it_is(self):
+        scenario = {"clients": [{"steps": [["reset"]]}, {"steps": [["read"]]}], "servers": {"s1": [["cancel"]]}}
+        places = [(place, "1", "2") for place in ("clients.0.end", "clients.1.end", "log.0")]
+        self.assertEqual(self.explained({"client": r'\["reset"\]'}, scenario, *places), [True, False, True])
+        self.assertEqual(self.explained({"client": r'\["cancel"\]'}, scenario, *places), [False, False, False])
+
+    def test_a_row_with_also_explains_these_places_and_no_others(self):
+        known = judging.Known()
+        known.rows = {"row": {"place": "^clients", "ballast": "400", "also": "^log"}}
+        places = (("log.0", "400"), ("clients.0", "400"), ("servers", "1"))
+        found = [judging.Difference(place, "200", text) for place, text in places]
+        self.assertEqual([each.place for each in known.unexplained({}, found)], ["servers"])
+        self.assertEqual(known.unexplained({}, found[:1]), found[:1])
 
     def test_rows_have_reasons_and_name_scripts(self):
         scripts = tomllib.loads((ROOT / "tests/conformance/deviations.toml").read_text())
         for name, row in judging.Known().rows.items():
             self.assertTrue(row.get("reason"), name)
             self.assertTrue({"place", "haproxy", "ballast"} & set(row), name)
+            self.assertLessEqual(set(row), KEYS, name)
             if "script" in row:
                 self.assertIn(row["script"], scripts, name)
+
+    def test_no_row_explains_what_differs_in_a_plain_scenario(self):
+        known = judging.Known()
+        rows = known.rows
+        for scenario in (named.SCENARIOS["plain-exchange"](), named.SCENARIOS["plain-exchange-h2"]()):
+            for name, row in rows.items():
+                known.rows = {name: row}
+                for difference in ABSURD:
+                    self.assertIsNone(known.explains(scenario, judging.Difference(*difference)), difference)
+
+    def test_rows_explain_what_they_name_and_nothing_more(self):
+        known = judging.Known()
+        rows = known.rows
+        for name, scenario, explained, *not_explained in ROWS:
+            known.rows = {name: rows[name]}
+            with self.subTest(name):
+                self.assertEqual(known.explains(scenario, judging.Difference(*explained)), name, explained)
+                known.rows = rows
+                for difference in not_explained:
+                    self.assertIsNone(known.explains(scenario, judging.Difference(*difference)), difference)
 
 
 if __name__ == "__main__":
