@@ -83,6 +83,8 @@ class Batch:
         finally:
             for side in self.sides:
                 await side.close()
+            for plot in self.plots:
+                plot.close()
             shutil.rmtree(self.directory, ignore_errors=True)
         return self.seen
 
@@ -145,7 +147,7 @@ class Batch:
         for name, plan in plot.scenario.get("servers", {}).items():
             mine[name] = Server(plan, events, contexts)
             servers.append(mine[name])
-            await mine[name].listen(side.address, plot.server_ports[name])
+            await mine[name].listen(plot.server_ears[name][side.address])
         clients, broken = [], (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)
         plans = plot.scenario.get("clients", [])
         try:

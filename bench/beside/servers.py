@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 
 import frames
 import parts
@@ -27,14 +26,10 @@ class Server:
         self.failed = []
         self.context = contexts.server(plan["tls"]) if "tls" in plan else None
 
-    async def listen(self, address, port):
+    async def listen(self, ear):
         if self.plan.get("refuses"):
             return
         loop = asyncio.get_running_loop()
-        # With the protocol asyncio sends small frames at once, without it the kernel holds back all but the first.
-        ear = socket.socket(proto=socket.IPPROTO_TCP)
-        ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        ear.bind((address, port))
         self.listener = await loop.create_server(self.wire, sock=ear, backlog=BACKLOG)
 
     def wire(self):

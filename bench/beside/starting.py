@@ -23,16 +23,30 @@ def skip_ports(count):
         next(PORTS)
 
 
-def free_port(addresses):
-    """A port that is free on all of these addresses: lengths of what names it are then equal, too."""
+def ears_of_free_port(addresses):
+    """A port that is free on all of these addresses (lengths of what names it are then equal, too), and a socket
+    that holds it on each."""
     for _ in range(20000):
         port = next(PORTS)
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            ears = {}
             for address in addresses:
-                ear = stack.enter_context(socket.socket())
-                ear.bind((address, port))
-            return port
+                # With the protocol asyncio sends small frames at once, without it the kernel holds back all but
+                # the first.
+                ears[address] = stack.enter_context(socket.socket(proto=socket.IPPROTO_TCP))
+                ears[address].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                ears[address].bind((address, port))
+            stack.pop_all()
+            return port, ears
     raise RuntimeError("no free port")
+
+
+def free_port(addresses):
+    """A port that is free on all of these addresses."""
+    port, ears = ears_of_free_port(addresses)
+    for ear in ears.values():
+        ear.close()
+    return port
 
 
 class Plot:
@@ -43,7 +57,15 @@ class Plot:
         text = "\n".join(all_lines(scenario))
         binds = sorted({found[1] for found in re.finditer(r"@bind:([\w.-]+)@", text)})
         self.ports = {name: free_port(addresses) for name in binds}
-        self.server_ports = {name: free_port(addresses) for name in sorted(scenario.get("servers", {}))}
+        # Held from here on: a connection is refused until its server listens.
+        held = {name: ears_of_free_port(addresses) for name in sorted(scenario.get("servers", {}))}
+        self.server_ports = {name: port for name, (port, _) in held.items()}
+        self.server_ears = {name: ears for name, (_, ears) in held.items()}
+
+    def close(self):
+        for ears in self.server_ears.values():
+            for ear in ears.values():
+                ear.close()
 
     def filled(self, text, side):
         """The text with the names of this scenario on this side."""

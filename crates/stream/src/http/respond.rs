@@ -223,6 +223,8 @@ async fn head(
     };
     // The time is over, and the upload is not.
     let mut is_overdue = false;
+    // An interim response may say that the connection ends, too: that of this attempt.
+    let mut stays = true;
     loop {
         // The timeout holds for the whole head, however slowly it comes.
         let from = *since.get_or_insert_with(ballast_worker::approximate_now);
@@ -250,7 +252,7 @@ async fn head(
         match answer {
             Ok(answer) if answer.interim => {
                 count_response(context, exchange);
-                exchange.closes_server |= !answer.persistent;
+                stays &= answer.persistent;
                 if exchange.request.version() >= Version::Http11 {
                     exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
                     download.sink.bodiless_response(&exchange.response);
@@ -267,7 +269,12 @@ async fn head(
             // The part of the body that came with the head is checked before anything is sent to
             // the client.
             Ok(answer) => match download.source.check_ahead() {
-                Ok(_) => return Ok(answer),
+                Ok(_) => {
+                    return Ok(ResponseHead {
+                        persistent: stays && answer.persistent,
+                        ..answer
+                    });
+                }
                 Err(error) => {
                     return Err(response_broken(context, exchange, download, retry, &error));
                 }
