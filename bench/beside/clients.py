@@ -163,7 +163,10 @@ class ClientH2(Client):
             await super().step(step)
 
     def has_head(self):
-        return self.take() and self.frames.stream(self.read_number()).blocks
+        """A stream that has ended gets none: to wait on would give the servers of one program more time."""
+        self.take()
+        stream = self.frames.stream(self.read_number())
+        return self.frames.goaway or stream.blocks or stream.end
 
     def has_response(self):
         self.take()

@@ -22,6 +22,8 @@ BYTES = ("bin", "bout")
 FORM_BYTES = 250
 # The place of a server's connections.
 SERVER = re.compile(r"servers\.\w+")
+# Behind the requests of a connection: the next one, of which the server read nothing.
+HEAD = re.compile(r"[A-Z]+ \S+ HTTP/1\.[01]\r\n")
 
 
 class Difference(typing.NamedTuple):
@@ -51,8 +53,8 @@ def differences(haproxy, ballast, place=""):
         return []
     if both_lists and (len(haproxy) == len(ballast)):
         if SERVER.fullmatch(place) and is_spread(haproxy, ballast):
-            found = [Difference(f"{place}.spread", *map(shown, map(requests_of, (haproxy, ballast))))]
-            return found + differences(without_requests(haproxy), without_requests(ballast), place)
+            found = [Difference(f"{place}.spread", *map(shown, map(carried, (haproxy, ballast))))]
+            return found + differences(*unpaired(haproxy, ballast), place)
         found = []
         for number, (one, other) in enumerate(zip(haproxy, ballast)):
             found += differences(one, other, f"{place}.{number}")
@@ -65,18 +67,42 @@ def differences(haproxy, ballast, place=""):
     return [] if haproxy == ballast else [Difference(place, shown(haproxy), shown(ballast))]
 
 
-def requests_of(connections):
-    return [each.get("requests", []) if isinstance(each, dict) else [] for each in connections]
-
-
-def without_requests(connections):
-    return [each | {"requests": []} if isinstance(each, dict) else each for each in connections]
+def carried(connections):
+    """What each connection carried: requests, or streams. What stands behind them is of the last one, unless it is the
+    next request."""
+    lists = []
+    for each in connections:
+        items = [*each.get("requests", []), *each.get("streams", [])] if isinstance(each, dict) else []
+        if behind := isinstance(each, dict) and each.get("after them"):
+            items = [*items, behind] if HEAD.match(behind) else [*items[:-1], [*items[-1:], behind]]
+        lists.append(items)
+    return lists
 
 
 def is_spread(haproxy, ballast):
     """Whether two servers got the same requests, over other connections."""
-    one, other = requests_of(haproxy), requests_of(ballast)
-    return one != other and sorted(sum(one, [])) == sorted(sum(other, []))
+    one, other = carried(haproxy), carried(ballast)
+    return one != other and in_order(sum(one, [])) == in_order(sum(other, []))
+
+
+def unpaired(haproxy, ballast):
+    """What else is known of the connections, without those that are the same on both."""
+    one, other = ([without_what_it_carried(each) for each in side] for side in (haproxy, ballast))
+    for each in list(one):
+        if each in other:
+            one.remove(each)
+            other.remove(each)
+    return one, other
+
+
+def without_what_it_carried(connection):
+    if not isinstance(connection, dict):
+        return connection
+    return {name: value for name, value in connection.items() if name not in ("requests", "streams", "after them")}
+
+
+def in_order(items):
+    return sorted(items, key=json.dumps)
 
 
 def about_equal(haproxy, ballast, key):

@@ -135,7 +135,7 @@ class Batch:
             seen["stat"] = rows.get(plot.tag, {})
             seen["ask"] = [await self.answer(side, plot, text) for text in plot.scenario.get("ask", [])]
             if plot.scenario.get("counted"):
-                seen = {COUNTED: counted(plain(seen, plot, side))}
+                seen = {COUNTED: counted(plain(seen, plot, side), plot.scenario)}
             if side.has_ended:
                 seen = {"program": f"ended with {side.process.returncode}: {panic_of(side.said())}"}
             self.seen[self.plots.index(plot)][side.name] = plain(seen, plot, side)

@@ -5,6 +5,7 @@ import pathlib
 import tomllib
 import unittest
 
+import counting
 import hpack
 import judging
 import messages
@@ -72,6 +73,26 @@ def scene(*steps, answer=ok(), to_h2=False, speaks="h1", refuses=False, **more):
     plan = server(answer, speaks="h2" if to_h2 else "h1", **({"refuses": True} if refuses else {}))
     words = " proto h2" if to_h2 else ""
     return site(clients=[client(list(steps), speaks)], servers={"s1": plan}, speaks=speaks, server_words=words, **more)
+
+
+def over_tls(scenario):
+    """The same, with a server that TLS tells of HTTP/2."""
+    scenario["sections"][1]["lines"] = ["server s1 @server:s1@ ssl verify required ca-file @cert:ca.pem@ alpn h2"]
+    return scenario
+
+
+def sealed(mode, words):
+    """Two clients over TLS, in front of a server over TLS."""
+    made = site(clients=[client([], "tcp"), client([], "tcp")], server_words=f" {words}")
+    made["defaults"] = [mode]
+    made["sections"][0]["lines"][0] += " ssl crt @cert:a.pem@"
+    return made
+
+
+def beside_one_that_takes_them(scenario):
+    """The same, with a server more that takes upgrades."""
+    scenario["servers"]["s2"] = server(speaks="h2", connect_protocol=True)
+    return scenario
 
 
 # A row, a scenario that has what it names, what it explains there, and what it does not.
@@ -351,6 +372,133 @@ ROWS = (
         ("log.0", '"POST 101 200"', '"POST 101 503"'),
     ),
     (
+        "chunks to HTTP/1.0 that keeps its connection",
+        scene(*asks(request("GET", "/", ["Connection", "keep-alive"], version="1.0")), answer=[["head", 200, [], "chunked"], ["end"]]),
+        ("clients.0.responses.0", '["connection: keep-alive", "transfer-encoding: chunked"]', '["connection: close"]'),
+        ("clients.0.responses.0", '["connection: keep-alive", "transfer-encoding: chunked"]', "nothing"),
+        ("clients.0.responses.0", '["connection: keep-alive", "x-a: 1"]', '["connection: close"]'),
+    ),
+    (
+        "tickets to clients that get nothing",
+        sealed("mode tcp", "ssl verify required ca-file @cert:other.pem@"),
+        ("clients.1.tls.resumed", "true", "false"),
+        ("clients.0.tls.resumed", "true", "false"),
+        ("log.1", '"SC again=1 v=TLSv1.3"', '"CC again=0 v=TLSv1.3"'),
+    ),
+    (
+        "bytes of a large body in the tarpit",
+        scene(*asks(request("POST", "/", body="b" * 20000)), front=["http-request tarpit deny_status 500"]),
+        ("stat.web FRONTEND.bin", '"20055"', '"16439"'),
+        ("stat.web FRONTEND.bin", '"20055"', '"90000"'),
+        ("stat.app s1.bin", '"20055"', '"16439"'),
+    ),
+    (
+        "bytes of a large body that nobody reads",
+        scene(*asks(request("POST", "/", body="b" * 20000), request("POST", "/", body="b" * 20000)), speaks="h2"),
+        ("stat.web FRONTEND.bin", '"30560"', '"32896"'),
+        ("stat.web FRONTEND.bin", '"15280"', '"48000"'),
+    ),
+    (
+        "responses without a body that rules give another status",
+        scene(*TWICE, answer=ok("", status=204), front=["http-after-response set-status 201"]),
+        ("clients.0.responses.0", '["body whole: HTTP/1.1 408 Request Time-out"]', '["content-length: 0", "body whole: "]'),
+        ("clients.0.responses.0", '["body whole: abc"]', '["content-length: 0", "body whole: "]'),
+    ),
+    (
+        "responses to HEAD that their stream does not end",
+        over_tls(scene(*asks(request("HEAD")), answer=[["head", 200, [], "close"], ["fin"]])),
+        ("clients.0.end", '"closed"', '"open"'),
+        ("clients.0.end", '"open"', '"closed"'),
+    ),
+    (
+        "upgrades that a server of HTTP/2 does not take",
+        beside_one_that_takes_them(scene(UPGRADE, to_h2=True)),
+        ("clients.0.responses", "nothing", '[["HTTP/1.1 502 Bad Gateway", "body whole: "]]'),
+        ("clients.0.responses", "nothing", '[["HTTP/1.1 503 Service Unavailable", "body whole: "]]'),
+    ),
+    (
+        "streams above the last one of a GOAWAY",
+        scene(["ask", request()], answer=[["goaway", 0, 2]], to_h2=True, speaks="h2"),
+        ("servers.s1", f"[{CONNECTION}]", f"[{CONNECTION}, {CONNECTION}]"),
+        ("servers.s1", f"[{CONNECTION}]", f"[{CONNECTION}, {CONNECTION.replace('/ ', '/smuggled ')}]"),
+        ("log.0", LINE % "504 sH--", LINE % "400 SH--"),
+    ),
+    (
+        "streams that a server refuses",
+        scene(["ask", request()], answer=[["cancel", 7]], to_h2=True),
+        ("servers.s1.0.streams", '[{"heads": []}]', '[{"heads": []}, {"heads": []}]'),
+        ("servers.s1.0.streams", '[{"heads": []}]', '[{"heads": []}, {"heads": [":path /smuggled"]}]'),
+        ("clients.0.responses.0.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 502 Bad Gateway"'),
+    ),
+    (
+        "streams that a server resets after a retry",
+        scene(*TWICE, answer=[["some", 1], ["cancel", 2]], to_h2=True, speaks="h2", back=["retry-on junk-response"]),
+        ("clients.0.stream 1.heads", "nothing", '[[":status 502", "content-length: 107"]]'),
+        ("clients.0.stream 1.heads", "nothing", '[[":status 503", "content-length: 107"]]'),
+        ("clients.0.stream 1.heads", '[[":status 200"]]', '[[":status 502"]]'),
+    ),
+    (
+        "answers that go on behind a GOAWAY",
+        scene(*TWICE, answer=[["head", 200, [], "chunked"], ["pause"], ["goaway", 1, 7]], to_h2=True),
+        ("log.1", LINE % "200 SD--", LINE % "200 sD--"),
+        ("log.1", LINE % "200 SD--", LINE % "502 sD--"),
+        ("stat.app s1.eresp", '"4"', '"9"'),
+    ),
+    (
+        "clients that end their side of a tunnel that a server refuses",
+        scene(
+            *(["head", request("CONNECT", "/ws", protocol="websocket")], ["interim"], ["half"]),
+            answer=[["body"], ["head", 200, [], "length:30"], ["stall"]],
+            speaks="h2",
+        ),
+        ("log.0", LINE % "200 sD--", LINE % "200 CD--"),
+        ("log.0", LINE % "200 sD--", LINE % "400 CD--"),
+        ("clients.0.end", '"open"', '"reset"'),
+        ("clients.0.stream 1.end", '"ended"', '"open"'),
+    ),
+    (
+        "clients of HTTP/2 that end their side within a response",
+        scene(["ask", request()], answer=[["head", 200, [], "length:30"]], speaks="h2"),
+        ("log.0", LINE % "200 CD--", LINE % "200 sD--"),
+        ("log.0", LINE % "200 CD--", LINE % "504 sD--"),
+        ("log.0", LINE % "200 ----", LINE % "200 sD--"),
+        ("stat.app s1.srv_abrt", "nothing", '"4"'),
+    ),
+    (
+        "clients that leave with an answer unread",
+        scene(["ask", request()], answer=[]),
+        ("stat.app s1.eresp", '"3"', '"2"'),
+        ("stat.app s1.eresp", '"3"', '"9"'),
+    ),
+    (
+        "lengths that rules write into requests and that are none",
+        scene(["ask", request("POST", "/", ["Content-Length", "2"])], front=[r"http-request replace-header Content-Length (.) <\1>"]),
+        ("servers.s1.0.after them", '"POST / HTTP/1.1\\r\\n"', "nothing"),
+        ("clients.0.responses.0.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 502 Bad Gateway"'),
+        ("servers.s1.0.after them", "nothing", '"POST / HTTP/1.1\\r\\n"'),
+        ("servers.s1.0.requests.0", "nothing", '["authorization: x"]'),
+    ),
+    (
+        "hosts that rules write into requests of HTTP/2",
+        scene(*asks(request("GET", "/", ["X-A", "x y"])), front=["http-request add-header Host %[req.hdr(x-a)]"], speaks="h2"),
+        ("clients.0.stream 1.heads.0.0", '":status 503"', '":status 500"'),
+        ("clients.0.stream 1.heads.0.0", '":status 500"', '":status 200"'),
+        ("clients.0.stream 1.heads.0.0", '":status 200"', '":status 502"'),
+    ),
+    (
+        "servers that are full beside one that refuses",
+        scene(
+            *TWICE,
+            answer=[["body"], ["close"]],
+            base=["option redispatch 2"],
+            back=["retry-on all-retryable-errors", "server s2 @server:s2@ maxconn 2"],
+            name="crowds",
+        ),
+        ("counted.answer HTTP/1.1 502 Bad Gateway", "90", "nothing"),
+        ("counted.answer HTTP/1.1 502 Bad Gateway", "nothing", "90"),
+        ("counted.answer HTTP/1.1 200 Said", "300", "100"),
+    ),
+    (
         "hosts that cannot be reached",
         {"clients": [client([["command", "set server app/s1 addr 1.2.3.4"]], "cli", "admin")]},
         ("clients.1.responses", "nothing", f"[{PAGE}]"),
@@ -453,14 +601,49 @@ class Judging(unittest.TestCase):
         self.assertEqual(judging.differences({"bin": "118", "req_tot": "2"}, {"bin": "100", "req_tot": "2"}), [])
         self.assertEqual(len(judging.differences({"bin": "9118"}, {"bin": "100"})), 1)
 
-    def test_the_same_requests_over_other_connections_are_one_difference(self):
-        def places(*connections):
-            one, other = ({"servers": {"s1": [{"requests": each, "end": "open"} for each in side]}} for side in connections)
-            return [each.place for each in judging.differences(one, other)]
+    def places(self, *connections, kind="requests"):
+        """Where two programs differ whose servers saw these connections: lists of what they carried, or all of them."""
 
-        self.assertEqual(places([[["a"], ["b"]], [["c"]]], [[["a"]], [["c"], ["b"]]]), ["servers.s1.spread"])
-        others = places([[["a"], ["b"]], [["c"]]], [[["a"]], [["c"], ["d"]]])
-        self.assertEqual(others, ["servers.s1.0.requests", "servers.s1.1.requests"])
+        def whole(each):
+            return each if isinstance(each, dict) else {kind: each, "end": "open"}
+
+        one, other = ({"servers": {"s1": [whole(each) for each in side]}} for side in connections)
+        return [each.place for each in judging.differences(one, other)]
+
+    def test_the_same_requests_over_other_connections_are_one_difference(self):
+        for kind in ("requests", "streams"):
+            spread = self.places([[["a"], ["b"]], [["c"]]], [[["a"]], [["c"], ["b"]]], kind=kind)
+            self.assertEqual(spread, ["servers.s1.spread"])
+            others = self.places([[["a"], ["b"]], [["c"]]], [[["a"]], [["c"], ["d"]]], kind=kind)
+            self.assertEqual(others, [f"servers.s1.0.{kind}", f"servers.s1.1.{kind}"])
+        self.assertEqual(self.places([[["a"], ["b"]], [["c"]]], [[["a"], ["b"], ["c"]]]), ["servers.s1"])
+
+    def test_what_stands_behind_requests_and_how_a_connection_ends_goes_with_them(self):
+        def one(*requests, end="open", **more):
+            return {"requests": [[request] for request in requests], "end": end, **more}
+
+        tunnel = {"after them": "hello"}
+        found = self.places([one("a", "up", **tunnel), one("b")], [one("a"), one("b", "up", **tunnel)])
+        self.assertEqual(found, ["servers.s1.spread"])
+        self.assertNotIn("servers.s1.spread", self.places([one("a", "up", **tunnel), one("b")], [one("a"), one("b", "up")]))
+        self.assertNotIn("servers.s1.spread", self.places([one("a", "up", **tunnel), one("b")], [one("a", **tunnel), one("b", "up")]))
+        unread = {"after them": "PUT /a HTTP/1.1\r\nhost: a\r\n\r\n"}
+        self.assertEqual(self.places([one("a", **unread), one("b")], [one("a"), one("b", **unread)]), ["servers.s1.spread"])
+        ended = {"end": "ended"}
+        self.assertEqual(self.places([one("a", "c", **ended), one("b")], [one("a"), one("b", "c", **ended)]), ["servers.s1.spread"])
+        found = self.places([one("a", "c", **ended), one("b")], [one("a"), one("b", "c")])
+        self.assertEqual(found, ["servers.s1.spread", "servers.s1.0.end"])
+
+    def test_tries_of_one_request_are_counted_once(self):
+        def counts(failed):
+            row = {"app s2": {"eresp": str(4 * failed), "hrsp_5xx": str(failed)}}
+            requests = [{"requests": [["GET /"]]}] * (3 * failed)
+            seen = {"clients": [], "servers": {"s2": requests}, "log": [], "stat": row}
+            return counting.counted(seen, {"defaults": ["retries 2"], "sections": []})
+
+        self.assertEqual(counts(120), {"requests of s2": 120, "app s2.eresp": 160, "app s2.hrsp_5xx": 120})
+        self.assertEqual(judging.differences({"counted": counts(122)}, {"counted": counts(64)}), [])
+        self.assertNotEqual(judging.differences({"counted": counts(122)}, {"counted": counts(10)}), [])
 
     def test_counts_differ_beyond_chance_only(self):
         self.assertEqual(judging.differences({"counted": {"a": 100}}, {"counted": {"a": 130, "b": 3}}), [])
