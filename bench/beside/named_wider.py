@@ -131,3 +131,22 @@ def crowd_of_leastconn():
 def crowd_of_roundrobin():
     """`balance roundrobin` without redispatch: a third of the requests fails."""
     return crowd("roundrobin", "no option redispatch", "retries 1", servers=("", " weight 2", ""))
+
+
+@scenario
+def reset_while_a_rule_waits_for_the_body():
+    """A reset within a body that the end of its connection ends has cut it, also where a rule waits for the body."""
+    return site() | {
+        "defaults": defaults(log='log-format "%ST %ts"'),
+        "sections": [
+            section("frontend web", "bind @bind:web@", "default_backend @app@"),
+            section("backend app", "http-response wait-for-body time 2s", "server s1 @server:s1@"),
+        ],
+        "servers": {
+            "s1": {
+                "speaks": "h1",
+                "answers": [[["body"], ["head", 200, [], "close"], ["data", "part"], ["pause"], ["reset"]]],
+            }
+        },
+        "clients": [client(asks(request()))],
+    }

@@ -197,10 +197,11 @@ pub fn spread_interval_ms(interval_ms: u64, percent: u32, random: u64) -> u64 {
     u64::try_from(spread).unwrap_or(u64::MAX)
 }
 
-/// When the first check of server number `position` of `count` is due: spread over the shortest
-/// interval, so that servers on one machine are not checked at once.
+/// When the first check of server number `position` of `count` is due within its interval, so that servers on
+/// one machine are not checked at once. As in HAProxy the interval is that of its state (`fastinter` where it
+/// has one, for nobody has seen it up), or the shortest of all where that is longer.
 #[must_use]
-pub fn first_check_delay_ms(interval_min_ms: u64, position: u64, count: u64) -> u64 {
-    let share = u128::from(interval_min_ms) * u128::from(position) / u128::from(count.max(1));
+pub fn first_check_delay_ms(interval_ms: u64, position: u64, count: u64) -> u64 {
+    let share = u128::from(interval_ms) * u128::from(position) / u128::from(count.max(1));
     u64::try_from(share).unwrap_or(u64::MAX)
 }

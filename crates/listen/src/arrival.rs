@@ -91,6 +91,22 @@ impl Admission {
         }))
     }
 
+    /// Counts its session in the rate of the process (`maxsessrate`). To be called before its handshakes, which
+    /// cost most, or where it has none with [`Self::count_session_of_frontend`].
+    pub fn count_session_of_process(&self) {
+        if let AdmissionCount::Listener { listener, .. } = &self.0 {
+            listener.count_session_of_process();
+        }
+    }
+
+    /// Counts its session in the rate of its frontend (`rate-limit sessions`). To be called after the rules that
+    /// refuse connections and sessions: who is refused takes nothing of what is left for others.
+    pub fn count_session_of_frontend(&self) {
+        if let AdmissionCount::Listener { listener, .. } = &self.0 {
+            listener.count_session_of_frontend();
+        }
+    }
+
     /// Counts its TLS, where its bind has any. False when `maxsslconn` is reached: the connection
     /// must be closed. HAProxy leaves it open, and never serves it.
     pub(crate) fn enter_tls(&mut self) -> bool {

@@ -350,8 +350,8 @@ impl Listener {
         self.shared.capacity.notify_released();
     }
 
-    /// Counts an accepted connection (management manual, section 9.1: `conn_tot`, and the rates of
-    /// connections and of sessions) in the counters of the worker that accepted it.
+    /// Counts an accepted connection (management manual, section 9.1: `conn_tot`, and the rate of connections)
+    /// in the counters of the worker that accepted it.
     pub(crate) fn count(&self, worker: usize, listening: &ListeningAddress) {
         let process = &self.shared.process;
         let now = process.now_ms();
@@ -360,14 +360,24 @@ impl Listener {
             process.counters.of(worker).accept_pauses.increment();
         }
         process.connection_rate.count(now, 1);
-        process.session_rate.count(now, 1);
         let state = &self.state;
         let own = listening.state.counters();
         for counters in iter::once(&state.counters).chain(own) {
             counters.of(worker).connections.increment();
         }
         state.connection_rate.count(now, 1);
-        state.session_rate.count(now, 1);
+    }
+
+    /// Counts a session in the rate of the process (`maxsessrate`).
+    pub(crate) fn count_session_of_process(&self) {
+        let process = &self.shared.process;
+        process.session_rate.count(process.now_ms(), 1);
+    }
+
+    /// Counts a session in the rate of the frontend (`rate-limit sessions`).
+    pub(crate) fn count_session_of_frontend(&self) {
+        let now = self.shared.process.now_ms();
+        self.state.session_rate.count(now, 1);
     }
 }
 

@@ -164,6 +164,7 @@ fn arrival_handler(
                         return;
                     }
                 };
+                arrival.admission.count_session_of_frontend();
                 if let Some((source, destination)) =
                     proxied.as_ref().and_then(|proxied| proxied.endpoints)
                 {

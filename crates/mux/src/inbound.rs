@@ -75,6 +75,8 @@ pub(crate) struct Inbound {
     acknowledged: bool,
     trailers: Option<Box<Fields>>,
     peer_closed: bool,
+    /// The error of a socket that broke. The kernel tells it once, and then that the peer has closed.
+    socket_error: Option<i32>,
     total_bytes: u64,
     fault_at: Cell<usize>,
     /// The bytes that all checks ahead went through.
@@ -216,6 +218,9 @@ impl Inbound {
         if self.peer_closed {
             return Ok(0);
         }
+        if let Some(code) = self.socket_error {
+            return Err(io::Error::from_raw_os_error(code).into());
+        }
         loop {
             if channel.is_readable() {
                 take_turns(
@@ -256,7 +261,10 @@ impl Inbound {
                 {
                     return Err(ReadError::Closed);
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    self.socket_error = error.raw_os_error();
+                    return Err(error.into());
+                }
             }
         }
     }
@@ -391,6 +399,7 @@ impl Inbound {
         self.trailers = None;
         (self.ahead, self.copied) = (None, None);
         self.peer_closed = false;
+        self.socket_error = None;
         self.body = match follows {
             true => BodyState::UntilClose,
             false => BodyState::Done,

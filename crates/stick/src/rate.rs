@@ -8,6 +8,10 @@ use crate::clock::{RATE_AGE_MS_MAX, age_ms};
 
 /// Counts `amount` events at `now_ms`.
 pub(crate) fn add(words: &mut [u32], period_ms: u32, now_ms: u32, amount: u32) {
+    if words.iter().all(|word| *word == 0) {
+        // The first period begins with its first event, and not with the clock.
+        words[0] = now_ms;
+    }
     let age = age_ms(words[0], now_ms);
     if age >= period_ms {
         let is_adjacent = age < period_ms.saturating_mul(2);
@@ -74,6 +78,15 @@ mod tests {
         assert_eq!(read(&words, 1000, 6999), 4);
         assert_eq!(read(&words, 1000, 7500), 2);
         assert_eq!(read(&words, 1000, 8000), 0);
+    }
+
+    #[test]
+    fn the_first_period_begins_with_its_first_event() {
+        for now_ms in [1, 9_500, 15_000, 25_000] {
+            let mut words = [0; 3];
+            add(&mut words, 10_000, now_ms, 10);
+            assert_eq!(read(&words, 10_000, now_ms + 9_999), 10, "{now_ms}");
+        }
     }
 
     #[test]

@@ -261,6 +261,7 @@ async fn establish(
         (running, frontend) = context.into_configuration();
         expected_headers = session.adopt(settings);
     }
+    let mut is_counted = false;
     let mut client = {
         let mut read_ahead = Vec::new();
         let handshakes = session.admission.handshakes();
@@ -268,6 +269,8 @@ async fn establish(
         if !handshakes.is_empty() {
             // Boxed: most connections have no handshake, and should not reserve memory for its
             // future.
+            session.admission.count_session_of_process();
+            is_counted = true;
             let entry = HandshakeEntry::enter(session, &frontend);
             let done = Box::pin(handshakes.run(transport)).await;
             drop(entry);
@@ -293,6 +296,10 @@ async fn establish(
     }
     let context = Context::new(local, session, running, frontend);
     context.count(|counters| counters.sessions.increment());
+    if !is_counted {
+        context.session.admission.count_session_of_process();
+    }
+    context.session.admission.count_session_of_frontend();
     tracking::count(&context, current.get(), TrackedEvent::Session);
     let (running, frontend) = context.into_configuration();
     Some(Established {

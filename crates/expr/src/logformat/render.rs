@@ -187,6 +187,8 @@ impl<'a> ItemWriter<'a> {
                 expr, flags, cast, ..
             } => {
                 (self.flags, self.cast) = (*flags, *cast);
+                // As in HAProxy, samples of rules stand without quotes: they are for fields and URIs.
+                self.flags.quote &= !matches!(self.usage, Usage::Http | Usage::UniqueId);
                 let mark = scratch.mark();
                 match expr.sample(self.facts, scratch) {
                     Some(sample) => self.sample(sample, scratch),

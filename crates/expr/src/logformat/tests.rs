@@ -104,7 +104,13 @@ fn blanks_are_one_in_logs_and_kept_in_rules() {
     assert_eq!(written("  a  %f   b ", Usage::Log), "a www b ");
     assert_eq!(written("  a  %f   b ", Usage::Http), "  a  www   b ");
     assert_eq!(written("%[str()]|%{+Q}[str()]", Usage::Log), "-|\"\"");
-    assert_eq!(written("%[str()]|%{+Q}[str()]", Usage::Http), "|\"\"");
+    // As in HAProxy, samples of rules stand without quotes.
+    assert_eq!(written("%[str()]|%{+Q}[str()]", Usage::Http), "|");
+    assert_eq!(
+        written("%{+Q}[str(a)]|%{+Q,+E}[str(b]c)]", Usage::Http),
+        "a|b\\]c"
+    );
+    assert_eq!(written("%{+Q}[str(a)]", Usage::Text), "\"a\"");
 }
 
 #[test]

@@ -228,7 +228,7 @@ impl Health {
         if self.admin.is_maint() || self.operational.is_up() {
             return;
         }
-        let slow = self.operational == Operational::Stopped && self.settings.slowstart_ms > 0;
+        let slow = self.settings.slowstart_ms > 0;
         self.set_operational(
             now_ms,
             if slow {

@@ -39,7 +39,8 @@ pub(super) fn exchange_numbers(
             if matches!(step, LogStep::Accept | LogStep::Request) {
                 let times = &exchange.times;
                 let begun = times.begun.or(times.received);
-                let idle = begun.map(|begun| begun.saturating_duration_since(times.idle_from));
+                let waited_from = times.idle_from + handshake_of(context, exchange);
+                let idle = begun.map(|begun| begun.saturating_duration_since(waited_from));
                 numbers.idle_ms = idle.filter(|_| is_http).map_or(-1, milliseconds);
                 forget_later_times(&mut numbers);
             }
@@ -59,6 +60,15 @@ fn forget_later_times(numbers: &mut ExchangeNumbers) {
     numbers.user_ms = -numbers.idle_ms.max(0);
     numbers.active_ms = numbers.user_ms - numbers.handshake_ms;
     numbers.total_ms = 0;
+}
+
+/// The handshakes within the wait for an exchange's request: that of a connection's first one began with the
+/// accept, while streams come behind them.
+fn handshake_of(context: &Context<'_>, exchange: &Exchange) -> Duration {
+    match exchange.times.idle_from == context.session.accepted {
+        true => context.session.handshake,
+        false => Duration::ZERO,
+    }
 }
 
 /// The numbers as they are now.
@@ -83,6 +93,7 @@ fn final_numbers(context: &Context<'_>, exchange: &Exchange) -> ExchangeNumbers 
         ),
         false => (Duration::ZERO, 0),
     };
+    let waited_from = nanoseconds(handshake_of(context, exchange));
     let active_from = begun.unwrap_or(0);
     let session_accepted = time_of(context.session.accepted_at);
     let of_request = |number: i64| match exchange.has_request {
@@ -105,7 +116,7 @@ fn final_numbers(context: &Context<'_>, exchange: &Exchange) -> ExchangeNumbers 
         handshake_ms: milliseconds(handshake),
         // A request of which nothing came has no times, nor has a connection of TCP mode.
         idle_ms: match exchange.has_request || times.begun.is_some() {
-            true => between(Some(0), begun),
+            true => between(Some(waited_from), begun),
             false => -1,
         },
         request_ms: of_request(between(begun, received)),

@@ -7,7 +7,7 @@ use ballast_expr::bytes_of_text;
 use ballast_health::{AGENT_REPLY_BYTES_MAX, CheckOutcome, CheckStatus, parse_agent};
 
 use super::controller::HealthController;
-use super::probe_run::{ProbeFailure, ProbeRun};
+use super::probe_run::{ProbeEnd, ProbeFailure, ProbeRun};
 use crate::connect::net_address;
 
 /// Asks the agent once and tells the controller. An agent that cannot be reached, or does not end
@@ -54,7 +54,7 @@ async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, ProbeF
         status: CheckStatus::SocketError,
         text: "No port or address to check".to_owned(),
     })?;
-    let transport = probe.connect_to(&target).await?;
+    let transport = probe.connect_to(&target, ProbeEnd::Order).await?;
     if let Some(time) = probe.backend.model.timeouts.check {
         probe.limit(time);
     }

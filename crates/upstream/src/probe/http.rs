@@ -11,7 +11,7 @@ use ballast_mux::{Limits, ReadError, ServerConnection, StreamSettings, WaitLimit
 
 use super::expect::Expect;
 use super::facts::ProbeFacts;
-use super::probe_run::{ProbeFailure, ProbeRun};
+use super::probe_run::{ProbeEnd, ProbeFailure, ProbeRun};
 use super::request::{request, state_of};
 use crate::connect::carrying_streams;
 
@@ -203,7 +203,7 @@ impl HttpCheckRun {
     ) -> Result<(), ProbeFailure> {
         // The previous connection is closed first.
         self.hang_up();
-        let transport = probe.open(rule).await?;
+        let transport = probe.open(rule, ProbeEnd::Reset).await?;
         let tune = &probe.controller.generation().config.global.tune;
         let limits = Limits {
             head_bytes_max: tune.buffer_bytes.saturating_sub(tune.rewrite_bytes) as usize,

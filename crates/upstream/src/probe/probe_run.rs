@@ -18,6 +18,19 @@ use crate::connect::{net_address, options};
 use crate::key::ConnectSource;
 use crate::tls::{ServerHandshake, failure_text};
 
+/// How a connection of a probe ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum ProbeEnd {
+    /// With a reset, which leaves no TIME_WAIT.
+    Reset,
+    /// In order: for servers that take a reset for an error, as mail servers and databases do. `linger` of a
+    /// rule asks for it, too.
+    Order,
+    /// With a reset before the last segment of the connect: the server's program sees no connection. For
+    /// probes that only connect.
+    Unseen,
+}
+
 /// One run of a probe.
 pub(super) struct ProbeRun<'a> {
     pub(super) controller: &'a HealthController,
@@ -162,6 +175,7 @@ impl<'a> ProbeRun<'a> {
     pub(super) async fn open(
         &self,
         rule: Option<&CheckConnect>,
+        end: ProbeEnd,
     ) -> Result<Transport, ProbeFailure> {
         let timeouts = &self.backend.model.timeouts;
         let interval = self.server.model.checks.interval;
@@ -173,7 +187,7 @@ impl<'a> ProbeRun<'a> {
             status: CheckStatus::SocketError,
             text: "No port or address to check".to_owned(),
         })?;
-        let mut transport = self.connect_to(&target).await?;
+        let mut transport = self.connect_to(&target, end).await?;
         self.agreed_on_http2.set(false);
         let mut greeting = self.greeting(rule);
         if let Some(tls) = ProbeTls::of(self.server, rule) {
@@ -181,7 +195,8 @@ impl<'a> ProbeRun<'a> {
                 .handshake(transport, std::mem::take(&mut greeting), tls)
                 .await?;
         }
-        if !rule.is_some_and(|rule| rule.linger) {
+        let is_in_order = end == ProbeEnd::Order || rule.is_some_and(|rule| rule.linger);
+        if !is_in_order {
             // The connections of a probe must not leave TIME_WAIT, here or at the server.
             let _ = transport.reset_on_close();
         }
@@ -246,13 +261,15 @@ impl<'a> ProbeRun<'a> {
     pub(super) async fn connect_to(
         &self,
         target: &net::Address,
+        end: ProbeEnd,
     ) -> Result<Transport, ProbeFailure> {
-        let options = options(
+        let mut options = options(
             &self.backend.connecting,
             &self.server.model,
             ConnectSource::Configured,
             net::PacketOptions::default(),
         );
+        options.smart_connect |= end == ProbeEnd::Unseen;
         match self.within(Stream::connect(target, &options)).await {
             Ok(Ok(stream)) => Ok(stream.into()),
             Ok(Err(error)) => Err(ProbeFailure::unreachable(&error)),

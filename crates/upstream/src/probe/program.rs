@@ -8,7 +8,7 @@ use ballast_model::{CheckMethod, ProtocolCheck};
 
 use super::controller::HealthController;
 use super::external::ExternalCheck;
-use super::probe_run::{ProbeRun, connected};
+use super::probe_run::{ProbeEnd, ProbeRun, connected};
 use super::{http, protocol, tcp};
 
 /// A probe of one kind.
@@ -61,7 +61,7 @@ impl CompiledProbe {
     ) -> CheckOutcome {
         let probe = ProbeRun::new(controller, backend, server);
         match self {
-            Self::Connect(step) => match probe.open(None).await {
+            Self::Connect(step) => match probe.open(None, ProbeEnd::Unseen).await {
                 Ok(transport) => probe.verdict(connected(&transport)),
                 Err(failure) => {
                     let text = format!("{}{step}", failure.text);

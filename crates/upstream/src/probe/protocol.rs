@@ -10,13 +10,20 @@ use ballast_wire::check::{
     self, CheckStep, Expectation, MysqlLogin, REPLY_BYTES_MAX, ReplyFailure, ReplyVerdict,
 };
 
-use super::probe_run::{ProbeFailure, ProbeRun};
+use super::probe_run::{ProbeEnd, ProbeFailure, ProbeRun};
 
 /// Runs the steps.
 pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> CheckOutcome {
     // For a server that does not speak TLS, the check fails on layer 6.
     let is_tls = *check == ProtocolCheck::SslHello;
-    let outcome = run_dialog(&steps(check), probe, is_tls).await;
+    // As in HAProxy; a database may refuse a host whose connections were broken off too often.
+    let end = match check {
+        ProtocolCheck::Mysql { .. } | ProtocolCheck::Pgsql { .. } | ProtocolCheck::Smtp { .. } => {
+            ProbeEnd::Order
+        }
+        ProtocolCheck::Ldap | ProtocolCheck::Redis | ProtocolCheck::SslHello => ProbeEnd::Reset,
+    };
+    let outcome = run_dialog(&steps(check), probe, is_tls, end).await;
     let mut verdict = match outcome {
         Ok((code, text)) => {
             let status = if is_tls {
@@ -89,8 +96,9 @@ async fn run_dialog(
     steps: &[CheckStep],
     probe: &ProbeRun<'_>,
     is_tls: bool,
+    end: ProbeEnd,
 ) -> Result<CodeAndText, StepError> {
-    let transport = probe.open(None).await?;
+    let transport = probe.open(None, end).await?;
     let mut received = Vec::new();
     let mut shown = (None, String::new());
     for (index, step) in steps.iter().enumerate() {

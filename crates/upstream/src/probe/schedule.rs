@@ -147,8 +147,7 @@ pub fn start(controller: &Arc<HealthController>, worker: usize, worker_count: us
     let count = targets.len() as u64;
     let shortest_ms = targets.iter().map(|(_, inter_ms)| *inter_ms).min();
     let shortest_ms = shortest_ms.unwrap_or(0);
-    let spread_max = generation.config.global.spread_checks_max;
-    let window_ms = spread_max.map_or(shortest_ms, |max| shortest_ms.min(millis(max)));
+    let window_max_ms = generation.config.global.spread_checks_max.map(millis);
     let mut probes = Probes {
         controller: Some(Arc::clone(controller)),
         worker,
@@ -156,8 +155,10 @@ pub fn start(controller: &Arc<HealthController>, worker: usize, worker_count: us
         tasks: HashMap::new(),
         warm_up: None,
     };
-    for (position, (target, _)) in targets.into_iter().enumerate() {
+    for (position, (target, inter_ms)) in targets.into_iter().enumerate() {
         if probes.is_mine(&target) {
+            let window_ms = inter_ms.max(shortest_ms);
+            let window_ms = window_max_ms.map_or(window_ms, |max| window_ms.min(max));
             let delay = first_check_delay_ms(window_ms, position as u64, count);
             probes.begin(target, now() + Duration::from_millis(delay));
         }
@@ -166,7 +167,7 @@ pub fn start(controller: &Arc<HealthController>, worker: usize, worker_count: us
     probes
 }
 
-/// Which probes a server has, and their intervals in milliseconds.
+/// Which probes a server has, and in how many milliseconds its state asks for the next one.
 fn targets(generation: &Generation) -> Vec<(ProbeTarget, u64)> {
     let mut targets = Vec::new();
     for backend in &generation.backends {
@@ -187,11 +188,12 @@ fn targets_of(backend: &Backend, targets: &mut Vec<(ProbeTarget, u64)>) {
             kind,
         };
         if checks.agent_enabled {
-            let inter_ms = millis(checks.agent_interval.unwrap_or(checks.interval));
+            let inter_ms = server.state.health().agent().interval_ms();
             targets.push((target(ProbeKind::Agent), inter_ms));
         }
         if checks.enabled && server.model.track.is_none() {
-            targets.push((target(ProbeKind::Check), millis(checks.interval)));
+            let inter_ms = server.state.health().check().interval_ms();
+            targets.push((target(ProbeKind::Check), inter_ms));
         }
     }
 }

@@ -6,7 +6,7 @@ use ballast_transport::Transport;
 
 use super::expect::{Expect, unhex};
 use super::facts::ProbeFacts;
-use super::probe_run::{ProbeFailure, ProbeRun, connected};
+use super::probe_run::{ProbeEnd, ProbeFailure, ProbeRun, connected};
 
 /// The compiled rules of a backend.
 pub(super) struct TcpCheckScript {
@@ -91,7 +91,7 @@ pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> CheckO
         .is_some_and(|rule| matches!(rule, TcpCheckStep::Connect(_)));
     let mut conversation = TcpCheckRun::default();
     if !begins_itself {
-        match probe.open(None).await {
+        match probe.open(None, ProbeEnd::Reset).await {
             Ok(transport) => conversation.transport = Some(transport),
             Err(failure) => return told(failure, INITIAL_STEP),
         }
@@ -159,7 +159,7 @@ impl TcpCheckRun {
                     spoke: self.spoke,
                     ..Self::default()
                 };
-                self.transport = Some(probe.open(Some(rule)).await?);
+                self.transport = Some(probe.open(Some(rule), ProbeEnd::Reset).await?);
                 Ok(None)
             }
             TcpCheckStep::Send(send) => {
