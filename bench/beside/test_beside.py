@@ -428,6 +428,7 @@ ROWS = (
         scene(["ask", request()], answer=[["cancel", 7]], to_h2=True),
         ("servers.s1.0.streams", '[{"heads": []}]', '[{"heads": []}, {"heads": []}]'),
         ("servers.s1.0.streams", '[{"heads": []}]', '[{"heads": []}, {"heads": [":path /smuggled"]}]'),
+        ("clients.0.responses.0", PAGE, SAID),
         ("clients.0.responses.0.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 502 Bad Gateway"'),
     ),
     (
