@@ -176,7 +176,7 @@ ROWS = (
     ),
     (
         "clients of TCP that close at once",
-        site(base=["mode tcp"], clients=[client([["send", "hello"], ["close"]], "tcp")]),
+        site(base=["mode tcp"], clients=[client([["send", "hi"], ["close"]], "tcp")]),
         ("log.0", '"CD b=app s=s1 U=5"', '"-- b=app s=s1 U=5"'),
         ("log.0", '"CD b=app s=s1 U=5"', '"-- b=web s=s1 U=5"'),
         ("log.0", '"CD b=app s=s1 U=5"', '"-- b=app s=s1 U=0"'),
