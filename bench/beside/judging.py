@@ -49,8 +49,8 @@ def differences(haproxy, ballast, place=""):
             found += differences(haproxy.get(key), ballast.get(key), f"{place}.{key}".lstrip("."))
         return found
     both_lists = isinstance(haproxy, list) and isinstance(ballast, list)
-    if both_lists and place == LINES and sorted(haproxy) == sorted(ballast):
-        return []
+    if both_lists and place == LINES and len(haproxy) == len(ballast):
+        return differing_lines(haproxy, ballast)
     if both_lists and (len(haproxy) == len(ballast)):
         if SERVER.fullmatch(place) and is_spread(haproxy, ballast):
             found = [Difference(f"{place}.spread", *map(shown, map(carried, (haproxy, ballast))))]
@@ -65,6 +65,18 @@ def differences(haproxy, ballast, place=""):
         if lost or more:
             return [Difference(place, shown(lost), shown(more))]
     return [] if haproxy == ballast else [Difference(place, shown(haproxy), shown(ballast))]
+
+
+def differing_lines(haproxy, ballast):
+    """What lines differ in, without those that both have, wherever they stand; a place is that of HAProxy's line."""
+    more = list(ballast)
+    lost = []
+    for number, line in enumerate(haproxy):
+        if line in more:
+            more.remove(line)
+        else:
+            lost.append((number, line))
+    return [Difference(f"{LINES}.{number}", shown(line), shown(other)) for (number, line), other in zip(lost, more)]
 
 
 def carried(connections):

@@ -21,6 +21,9 @@ SAID = '["HTTP/1.1 200 Said", "content-length: 6", "body whole: abcdef"]'
 PAGE = '["HTTP/1.1 503 Service Unavailable", "content-length: 0", "body whole: "]'
 ONE = '["GET / HTTP/1.1", "host: a", "body whole: "]'
 CONNECTION = '{"requests": [%s], "end": "open"}' % ONE
+# Connections of HTTP/2 with one stream of a request, and with a second one of it.
+H2_ONE = '{"streams": [{"heads": [[":method GET"]], "body": "", "end": "ended"}], "end": "open"}'
+H2_TWICE = '{"streams": [{"heads": [[":method GET"]], "body": "", "end": "ended"}, {"heads": [[":method GET"]], "body": "", "end": "x"}]}'
 LINE = '"GET /a HTTP/1.1 %s b=app s=s1 rc=0 hr= hs="'
 ABSURD = (
     *(("clients.0.responses.0.0", '"HTTP/1.1 200 Said"', f'"HTTP/1.1 {now}"') for now in ("503 x", "500 x", "400 Bad request")),
@@ -393,6 +396,120 @@ ROWS = (
         ("stat.app s1.bin", '"20055"', '"16439"'),
     ),
     (
+        "bytes of interim responses to HTTP/1.0",
+        scene(*asks(request(version="1.0")), base=['log-format "%HM %ST %B"'], answer=[["interim", 103, []], *ok()]),
+        ("log.0", '"GET 200 245"', '"GET 200 209"'),
+        ("log.0", '"GET 200 245"', '"GET 502 209"'),
+        ("log.0", '"GET 200 245"', "nothing"),
+    ),
+    (
+        "interim responses to HTTP/1.0 before a kept connection is lost",
+        scene(*asks(request(), request(version="1.0")), answer=[["interim", 103, []], ["close"]]),
+        ("clients.0.responses.1", '["HTTP/1.1 103 Said", "body whole: "]', '["HTTP/1.1 502 Bad Gateway"]'),
+        ("clients.0.responses.1", '["HTTP/1.1 200 Said", "body whole: "]', '["HTTP/1.1 502 Bad Gateway"]'),
+        ("clients.0.responses.1", '["HTTP/1.1 103 Said", "body whole: "]', '["HTTP/1.1 503 Service Unavailable"]'),
+    ),
+    (
+        "a payload that is cut in a line, without prompts",
+        {"clients": [client([["send", "prompt i\nshow table @seen@\nadd map @file:m.map@ <<x\n/q"], ["answered"]], "prompt")]},
+        ("clients.0.received", "nothing", '["# table: seen"]'),
+        ("clients.0.received", '["# table: seen"]', '["# table: app"]'),
+        ("ask.1.1", "nothing", '"0xN /a two"'),
+    ),
+    (
+        "levels that a session lowered",
+        {"clients": [client([["send", "prompt\nuser\nshow table @seen@\n"]], "prompt", "admin")]},
+        ("clients.0.received.2", '"> # table: seen"', '"> # contents not dumped due to insufficient privileges"'),
+        ("clients.0.received.2", '"> # table: seen"', '"> "'),
+    ),
+    (
+        "servers that are next when a request was refused",
+        site(
+            back=["server s2 @server:s2@"],
+            clients=[
+                client(asks(request("POST", "/", ["Transfer-Encoding", "chunked"], body="x", version="1.0"))),
+                client(asks(request())),
+            ],
+        ),
+        ("clients.1.responses.0", '["HTTP/1.1 200 Said", "x-b: b"]', '["HTTP/1.1 502 Bad Gateway"]'),
+        ("clients.1.responses.0", '["HTTP/1.1 200 Said", "x-b: b"]', "nothing"),
+        ("clients.1.responses.0", "nothing", '["x-b: b"]'),
+    ),
+    (
+        "what a client asks after it was silent while a server was tried",
+        scene(UP, ["interim"], ["body", "01234"], ["read"], *asks(request()), refuses=True),
+        ("servers.s2", "nothing", f"[{CONNECTION}]"),
+        ("servers.s2", f"[{CONNECTION}]", "nothing"),
+    ),
+    (
+        "requests behind a response to HEAD that its stream does not end",
+        scene(*asks(request("HEAD"), request()), answer=[["head", 200, [], "close"]], to_h2=True),
+        (
+            "servers.s1.0.streams",
+            '[{"heads": [[":method HEAD"]], "end": "ended"}]',
+            '[{"heads": [[":method HEAD"]], "end": "ended, reset CANCEL"}, {"heads": []}]',
+        ),
+        ("servers.s1.0.streams", "nothing", '[{"heads": [[":method HEAD"]], "end": "ended"}]'),
+    ),
+    (
+        "retries of statuses over HTTP/2",
+        scene(*TWICE, to_h2=True, base=["retry-on 404"]),
+        ("servers.s1", f"[{H2_ONE}, {H2_ONE}]", f"[{H2_TWICE}]"),
+        ("servers.s1", f"[{H2_ONE}, {H2_ONE}]", f"[{H2_ONE}]"),
+        ("servers.s1", f"[{H2_ONE}]", f"[{H2_TWICE}]"),
+    ),
+    (
+        "retries after a 101 that nobody asked for",
+        scene(*TWICE, answer=[["head", 101, [], "none"], ["close"]], base=["retry-on junk-response"]),
+        ("log.0", '"GET /a 502 SH-- rc=2 hr="', '"GET /a 502 SH-- rc=3 hr="'),
+        ("log.0", '"GET /a 200 ---- rc=2 hr="', '"GET /a 502 SH-- rc=3 hr="'),
+        ("log.0", '"GET /a 502 SH-- rc=3 hr="', '"GET /a 502 SH-- rc=2 hr="'),
+    ),
+    (
+        "responses that nobody asked for on one of several idle connections",
+        scene(*TWICE, answer=[*ok(), ["pause"], ["answer", 200, [], "second"]], speaks="h2"),
+        ("clients.0.stream 5.body", '"x"', '"second"'),
+        ("clients.0.stream 5.body", '"x"', '"y"'),
+        ("clients.0.stream 5.end", '"ended"', '"open"'),
+    ),
+    (
+        "queues of a server that refuses",
+        scene(*TWICE, refuses=True, back=["server s2 @server:s2@ maxconn 2"], name="crowds"),
+        ("counted.line 503 sQ s=<NOSRV> rc=0", "107", "nothing"),
+        ("counted.line 503 sQ s=<NOSRV> rc=0", "nothing", "107"),
+        ("counted.line 200 -- s=s1 rc=0", "107", "nothing"),
+    ),
+    (
+        "heads that the kernel holds back",
+        scene(["ask", request()], answer=[["head", 200, [], "close"]]),
+        ("clients.0.responses", "nothing", '[["HTTP/1.1 200 Said", "body cut: "]]'),
+        ("clients.0.responses", '[["HTTP/1.1 200 Said", "body cut: "]]', "nothing"),
+    ),
+    (
+        "answers to requests that a kept connection lost",
+        scene(*TWICE, answer=[*ok(), ["close"]]),
+        ("clients.0.responses", '[["HTTP/1.1 200 Said", "sec-websocket-accept: x", "a: b"]]', f'[["HTTP/1.1 200 Said", "a: b"], {PAGE}]'),
+        ("clients.0.responses", '[["HTTP/1.1 200 Said", "set-cookie: x", "a: b"]]', f'[["HTTP/1.1 200 Said", "a: b"], {PAGE}]'),
+    ),
+    (
+        "clients that reset within a response without an end",
+        scene(*asks(request()), ["pause"], ["cancel"], answer=[["head", 200, [], "close"], ["data", "part"], ["stall"]]),
+        ("stat.app s1.cli_abrt", '"1"', '"2"'),
+        ("stat.app s1.cli_abrt", '"1"', '"9"'),
+    ),
+    (
+        "streams to servers that are given up",
+        scene(UP, ["interim"], ["body", "01234"], to_h2=True),
+        ("servers.s1.0.streams.0.end", '"open"', '"reset CANCEL"'),
+        ("servers.s1.0.streams.0.end", '"open"', '"ended"'),
+    ),
+    (
+        "lengths that rules write into requests",
+        scene(*asks(request("POST", "/", body="x", version="1.0")), front=["http-request del-header Content-Length"]),
+        ("servers.s1.0.requests.0.2", '"content-length: 0"', '"content-length: 1"'),
+        ("servers.s1.0.requests.0.2", '"x-a: 0"', '"x-a: 1"'),
+    ),
+    (
         "bytes of a large body that nobody reads",
         scene(*asks(request("POST", "/", body="b" * 20000), request("POST", "/", body="b" * 20000)), speaks="h2"),
         ("stat.web FRONTEND.bin", '"30560"', '"32896"'),
@@ -650,6 +767,13 @@ class Judging(unittest.TestCase):
         self.assertEqual(judging.differences({"counted": {"a": 100}}, {"counted": {"a": 130, "b": 3}}), [])
         found = judging.differences({"counted": {"a": 100, "b": 100}}, {"counted": {"a": 230, "b": 10}})
         self.assertEqual([each.place for each in found], ["counted.a", "counted.b"])
+
+    def test_lines_are_compared_wherever_they_stand(self):
+        found = judging.differences({"log": ["a", "GET b 504"]}, {"log": ["GET b 400", "a"]})
+        self.assertEqual(found, [judging.Difference("log.1", '"GET b 504"', '"GET b 400"')])
+        self.assertEqual(judging.differences({"log": ["a", "b"]}, {"log": ["b", "a"]}), [])
+        self.assertEqual(len(judging.differences({"log": ["a", "a"]}, {"log": ["a", "b"]})), 1)
+        self.assertEqual(judging.differences({"log": ["a"]}, {"log": []})[0].place, "log")
 
     def test_what_depends_on_chance_is_no_difference(self):
         sightings = judging.Sightings()
