@@ -20,7 +20,8 @@ KEYS = set("place haproxy ballast both only more same_words scenario client also
 SAID = '["HTTP/1.1 200 Said", "content-length: 6", "body whole: abcdef"]'
 PAGE = '["HTTP/1.1 503 Service Unavailable", "content-length: 0", "body whole: "]'
 ONE = '["GET / HTTP/1.1", "host: a", "body whole: "]'
-CONNECTION = '{"requests": [%s], "end": "open"}' % ONE
+CARRIED = '{"requests": [%s], "end": "open"}'
+CONNECTION = CARRIED % ONE
 # Connections of HTTP/2 with one stream of a request, and with a second one of it.
 H2_ONE = '{"streams": [{"heads": [[":method GET"]], "body": "", "end": "ended"}], "end": "open"}'
 H2_TWICE = '{"streams": [{"heads": [[":method GET"]], "body": "", "end": "ended"}, {"heads": [[":method GET"]], "body": "", "end": "x"}]}'
@@ -478,6 +479,30 @@ ROWS = (
         ("counted.line 503 sQ s=<NOSRV> rc=0", "107", "nothing"),
         ("counted.line 503 sQ s=<NOSRV> rc=0", "nothing", "107"),
         ("counted.line 200 -- s=s1 rc=0", "107", "nothing"),
+    ),
+    (
+        "first requests that a kept connection lost",
+        scene(*TWICE, answer=[["cancel", 0]], to_h2=True, base=["http-reuse aggressive"]),
+        ("clients.0.responses", "nothing", f"[{PAGE}]"),
+        ("clients.0.responses", f"[{SAID}]", f"[{PAGE}]"),
+    ),
+    (
+        "connections that a server closes behind an upload that was given up",
+        site(
+            server_words=" proto h2",
+            clients=[client([UP, ["stall"]]), client([*TWICE])],
+            servers={"s1": server([["body"], ["head", 200, [], "chunked"], ["pause"], ["close"]], speaks="h2")},
+        ),
+        ("clients.1.responses", f"[{SAID}, {SAID}]", f"[{SAID}]"),
+        ("clients.1.responses", f"[{SAID}, {SAID}]", f"[{PAGE}]"),
+        ("clients.0.responses", f"[{SAID}, {SAID}]", f"[{SAID}]"),
+    ),
+    (
+        "tries beside a request that is answered",
+        scene(*TWICE, speaks="h2", base=["retry-on all-retryable-errors"]),
+        ("servers.s1", f"[{CARRIED % f'{SAID}, {ONE}'}, {CONNECTION}]", f"[{CARRIED % SAID}, {CONNECTION}, {CONNECTION}]"),
+        ("servers.s1", f"[{CARRIED % f'{SAID}, {ONE}'}, {CONNECTION}]", f"[{CARRIED % ONE}, {CONNECTION}, {CONNECTION}]"),
+        ("servers.s1", f"[{CARRIED % f'{SAID}, {ONE}'}, {CONNECTION}]", "nothing"),
     ),
     (
         "heads that the kernel holds back",
