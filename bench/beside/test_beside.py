@@ -498,6 +498,15 @@ ROWS = (
         ("clients.0.responses", f"[{SAID}, {SAID}]", f"[{SAID}]"),
     ),
     (
+        "servers that wait for the end of such a client",
+        scene(
+            *asks(request()), ["half"], answer=[["head", 200, [], "none"], ["bytes", 3], ["send", "back"]], speaks="h2"
+        ),
+        ("clients.0.stream 1.body", '"back"', '""'),
+        ("clients.0.stream 1.body", '""', '"back"'),
+        ("clients.0.stream 1.body", '"part"', '""'),
+    ),
+    (
         "tries beside a request that is answered",
         scene(*TWICE, speaks="h2", base=["retry-on all-retryable-errors"]),
         ("servers.s1", f"[{CARRIED % f'{SAID}, {ONE}'}, {CONNECTION}]", f"[{CARRIED % SAID}, {CONNECTION}, {CONNECTION}]"),
