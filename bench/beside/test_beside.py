@@ -507,6 +507,13 @@ ROWS = (
         ("clients.0.stream 1.body", '"part"', '""'),
     ),
     (
+        "lengths that rules write into requests and that are none",
+        scene(*TWICE, front=["http-request replace-header Content-Length (.) <>"]),
+        ("clients.0.responses.0", '["HTTP/1.1 500 Internal Server Error", "content-length: 97"]', SAID),
+        ("clients.0.responses.0", PAGE, SAID),
+        ("clients.0.responses.0", SAID, '["HTTP/1.1 500 Internal Server Error", "content-length: 97"]'),
+    ),
+    (
         "tries beside a request that is answered",
         scene(*TWICE, speaks="h2", base=["retry-on all-retryable-errors"]),
         ("servers.s1", f"[{CARRIED % f'{SAID}, {ONE}'}, {CONNECTION}]", f"[{CARRIED % SAID}, {CONNECTION}, {CONNECTION}]"),
