@@ -514,6 +514,12 @@ ROWS = (
         ("clients.0.responses.0", SAID, '["HTTP/1.1 500 Internal Server Error", "content-length: 97"]'),
     ),
     (
+        "servers of HTTP/2 that refuse connections",
+        scene(*TWICE, to_h2=True, refuses=True),
+        ("clients.0.responses", '[["HTTP/1.1 502 Bad Gateway"]]', f"[{PAGE}, {SAID}]"),
+        ("clients.0.responses", f"[{SAID}]", f"[{PAGE}, {SAID}]"),
+    ),
+    (
         "tries beside a request that is answered",
         scene(*TWICE, speaks="h2", base=["retry-on all-retryable-errors"]),
         ("servers.s1", f"[{CARRIED % f'{SAID}, {ONE}'}, {CONNECTION}]", f"[{CARRIED % SAID}, {CONNECTION}, {CONNECTION}]"),
