@@ -520,6 +520,26 @@ ROWS = (
         ("clients.0.responses", f"[{SAID}]", f"[{PAGE}, {SAID}]"),
     ),
     (
+        "streams of uploads that their client ends at once",
+        scene(UP, ["body", "01234"], ["half"], to_h2=True),
+        ("servers.s1.2.streams", "nothing", '[{"heads": [[":method PUT"]], "body": "01234", "end": "reset CANCEL"}]'),
+        ("servers.s1.2.streams", "nothing", '[{"heads": [[":method PUT"]], "body": "01234", "end": "ended"}]'),
+        ("servers.s1.2.streams", '[{"heads": [[":method PUT"]], "body": "01234", "end": "reset CANCEL"}]', "nothing"),
+    ),
+    (
+        "servers that end with their response, within an upload",
+        scene(UP, ["stall"], answer=[["head", 200, [], "none"], ["close"]]),
+        ("log.0", '"POST /up 200 cL-- b=5"', '"POST /up 200 SL-- b=5"'),
+        ("log.0", '"POST /up 200 cL-- b=5"', '"POST /up 502 SL-- b=5"'),
+        ("stat.app s1.srv_abrt", '"1"', '"3"'),
+    ),
+    (
+        "heads that the kernel holds back",
+        scene(["ask", request()], answer=[["head", 200, [], "length:30"], ["stall"]]),
+        ("clients.0.responses", f"[{SAID}]", f'[{SAID}, ["HTTP/1.1 200 Said", "body cut: part"]]'),
+        ("clients.0.responses", f"[{SAID}]", f'[{PAGE}, ["HTTP/1.1 200 Said", "body cut: part"]]'),
+    ),
+    (
         "tries beside a request that is answered",
         scene(*TWICE, speaks="h2", base=["retry-on all-retryable-errors"]),
         ("servers.s1", f"[{CARRIED % f'{SAID}, {ONE}'}, {CONNECTION}]", f"[{CARRIED % SAID}, {CONNECTION}, {CONNECTION}]"),
