@@ -540,6 +540,12 @@ ROWS = (
         ("clients.0.responses", f"[{SAID}]", f'[{PAGE}, ["HTTP/1.1 200 Said", "body cut: part"]]'),
     ),
     (
+        "clients that reset within a response without an end",
+        scene(["ask", request()], ["interim"], ["reset"], answer=[["head", 200, [], "chunked"], ["data", "part"], ["stall"]]),
+        ("stat.app s1.srv_abrt", '"2"', '"1"'),
+        ("stat.app s1.srv_abrt", '"9"', '"1"'),
+    ),
+    (
         "tries beside a request that is answered",
         scene(*TWICE, speaks="h2", base=["retry-on all-retryable-errors"]),
         ("servers.s1", f"[{CARRIED % f'{SAID}, {ONE}'}, {CONNECTION}]", f"[{CARRIED % SAID}, {CONNECTION}, {CONNECTION}]"),
