@@ -75,6 +75,8 @@ pub(crate) struct ConnectionPlan {
     retry_count_max: u32,
     /// Retries that are left.
     tries_left: u32,
+    /// Whether the next choice of a server comes after a pause.
+    pauses_before_choice: bool,
     /// Whether the next try opens a new connection.
     needs_new_connection: bool,
     /// Whether the next attempt follows a stream that failed, whose connection may carry it.
@@ -115,6 +117,7 @@ impl ConnectionPlan {
             came_from_queue: false,
             retry_count_max: 0,
             tries_left: 0,
+            pauses_before_choice: false,
             needs_new_connection: false,
             repeats_stream: false,
             repeats_lost: false,
@@ -175,7 +178,10 @@ impl ConnectionPlan {
             RetryReason::Response | RetryReason::Silence => {
                 exchange.server_stream.is_none() || may_not_reuse(context, exchange)
             }
-            RetryReason::Status | RetryReason::Unprocessed => false,
+            RetryReason::Status => {
+                exchange.server_stream.is_some() && may_not_reuse(context, exchange)
+            }
+            RetryReason::Unprocessed => false,
         };
         let worker = context.local.worker;
         exchange.count(worker, |counters| counters.retries.increment());
@@ -423,6 +429,11 @@ pub(crate) async fn server(
                 return Flow::Continue((slot, ready));
             }
             None => {
+                if std::mem::take(&mut plan.pauses_before_choice) {
+                    // A request whose server is chosen anew belongs to none meanwhile: others have its slot.
+                    drop(slot);
+                    wait_before_retry(context, client, exchange, backend, None).await?;
+                }
                 exchange.server = None;
                 if let Some(row) = &context.row {
                     row.set_server(None);
@@ -493,14 +504,16 @@ async fn connection(
         let redispatches = plan.count_try(context, exchange, slot);
         let elsewhere = redispatches && has_others(backend);
         // After `timeout connect` no further pause is needed.
-        if !elsewhere && failure.exit != Exit::ConnectTimeout {
+        let pauses = !elsewhere && failure.exit != Exit::ConnectTimeout;
+        if pauses {
             exchange.server_tls = ServerSession::default();
-            // A request whose server is chosen anew belongs to none meanwhile.
-            let server = Some(slot.server()).filter(|_| !redispatches);
-            wait_before_retry(context, client, exchange, backend, server).await?;
         }
         if redispatches {
+            plan.pauses_before_choice = pauses;
             return Flow::Continue(None);
+        }
+        if pauses {
+            wait_before_retry(context, client, exchange, backend, Some(slot.server())).await?;
         }
     }
 }
