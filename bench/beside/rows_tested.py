@@ -676,4 +676,11 @@ ROWS = (
         ("clients.1.responses", "nothing", f"[{PAGE}]"),
         ("clients.1.responses.0.0", '"HTTP/1.1 200 OK"', '"HTTP/1.1 503 x"'),
     ),
+    (
+        "sessions of a page while http-after-response logs it",
+        scene(*TWICE, rules=["http-after-response do-log"], log='log-format "%hsl %bc %B"'),
+        ("log.0", '"1 0"', '"0 0"'),
+        ("log.0", '"0 0"', '"1 0"'),
+        ("log.0", '"503 1 209"', '"200 0 209"'),
+    ),
 )
