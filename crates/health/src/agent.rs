@@ -6,6 +6,9 @@
 /// The longest line of a reply, in bytes. A longer one is refused.
 pub const AGENT_REPLY_BYTES_MAX: usize = 16384;
 
+/// The largest weight of a server.
+const WEIGHT_MAX: u32 = 256;
+
 /// An operating state an agent reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AgentState {
@@ -37,10 +40,10 @@ pub struct AgentAnswer {
     pub admin: Option<AgentAdmin>,
     /// `maxconn:<n>`.
     pub maxconn: Option<u32>,
-    /// The text after `#`.
-    pub note: String,
     /// What is wrong with the number of `maxconn:`.
     pub maxconn_warning: Option<&'static str>,
+    /// The text after `#`.
+    pub note: String,
     /// Operating state.
     pub state: Option<AgentState>,
     /// The word of that state, as the agent wrote it.
@@ -52,9 +55,6 @@ pub struct AgentAnswer {
     /// What is wrong with the weight, or why it is not taken.
     pub weight_warning: Option<&'static str>,
 }
-
-/// The largest weight of a server.
-const WEIGHT_MAX: u32 = 256;
 
 impl AgentAnswer {
     fn read_state(&mut self, state: AgentState, word: &str) {

@@ -273,8 +273,7 @@ fn httpchk(
         send.headers.push(("host".to_owned(), format));
     }
     args.end()?;
-    let words = &mut draft.section_state.check;
-    words.choose_http(send);
-    words.kind_span = Some(args.keyword_span());
+    choose(draft, args, CheckKind::Http(Box::new(send)));
+    draft.section_state.check.forget_inherited_rules();
     Ok(())
 }

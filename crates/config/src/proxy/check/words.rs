@@ -87,9 +87,8 @@ pub(crate) struct CheckWords {
 }
 
 impl CheckWords {
-    /// `option httpchk`: nothing of the defaults' request and rules is left.
-    pub(super) fn choose_http(&mut self, request: HttpCheckSend) {
-        self.kind = CheckKind::Http(Box::new(request));
+    /// `option httpchk`: nothing of the defaults' rules is left.
+    pub(super) fn forget_inherited_rules(&mut self) {
         if self.http.inherited {
             self.http = CheckRules::default();
         }
