@@ -212,13 +212,6 @@ ROWS = (
         ("servers.s1.0.requests", f"[{ONE}]", f"[{ONE}, {ONE}]"),
     ),
     (
-        "chunks in HTTP/1.0",
-        scene(*asks(request("POST", "/", ["Transfer-Encoding", "chunked"], body="x", version="1.0"))),
-        ("clients.0.responses.0.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 400 Bad request"'),
-        ("clients.0.responses.0.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 503 x"'),
-        ("servers.s1.0.requests.0", '["x-a: 1"]', "nothing"),
-    ),
-    (
         "statistics page",
         scene(*TWICE, front=["stats uri /a"]),
         ("clients.0.responses.0.3", '"body whole: Statistics Report"', '"body whole: <p>Statistics Report"'),
@@ -410,19 +403,6 @@ ROWS = (
         {"clients": [client([["send", "prompt\nuser\nshow table @seen@\n"]], "prompt", "admin")]},
         ("clients.0.received.2", '"> # table: seen"', '"> # contents not dumped due to insufficient privileges"'),
         ("clients.0.received.2", '"> # table: seen"', '"> "'),
-    ),
-    (
-        "servers that are next when a request was refused",
-        site(
-            back=["server s2 @server:s2@"],
-            clients=[
-                client(asks(request("POST", "/", ["Transfer-Encoding", "chunked"], body="x", version="1.0"))),
-                client(asks(request())),
-            ],
-        ),
-        ("clients.1.responses.0", '["HTTP/1.1 200 Said", "x-b: b"]', '["HTTP/1.1 502 Bad Gateway"]'),
-        ("clients.1.responses.0", '["HTTP/1.1 200 Said", "x-b: b"]', "nothing"),
-        ("clients.1.responses.0", "nothing", '["x-b: b"]'),
     ),
     (
         "what a client asks after it was silent while a server was tried",

@@ -17,10 +17,10 @@ PLAYS_MORE = 4
 PLAYS_MORE_UNSTEADY = 12
 # A program that cannot run refuses everything, and so both are alike. Grammars write a few wrong lines on purpose.
 REFUSED_SHARE_MAX = 0.25
+# At the end of a run, with nothing beside it, so often again: what differs under load alone is chance, too.
+PLAYS_ALONE = 12
 # Shrinking plays so many candidates of one start.
 SHRINK_AT_A_TIME = 30
-# So many differences are shrunk at a time.
-SHRINKING = 3
 
 
 class Search:
@@ -30,7 +30,7 @@ class Search:
         self.programs, self.known, self.wanted = programs, known, wanted
         self.passed, self.failed, self.kinds, self.refused = 0, 0, {}, 0
         self.began, self.reported, self.shrunk = time.monotonic(), 0, {}
-        self.shrinking = asyncio.Semaphore(SHRINKING)
+        self.suspects = []
         STORE.mkdir(parents=True, exist_ok=True)
 
     async def for_a_time(self, scenarios):
@@ -48,7 +48,7 @@ class Search:
         await asyncio.gather(worker(), worker())
 
     async def these(self, scenarios):
-        """Plays scenarios; those that differ again, in a smaller batch, and at last alone."""
+        """Plays scenarios, and those that differ again, in a smaller batch."""
         sightings = [Sightings() for _ in scenarios]
         await self.play(scenarios, sightings)
         for scenario, each in zip(scenarios, sightings):
@@ -62,10 +62,23 @@ class Search:
         for _ in range(PLAYS_MORE_UNSTEADY):
             unsteady = [pair for pair in suspects if not pair[1].is_steady and self.left(*pair)]
             await self.play(*zip(*unsteady)) if unsteady else None
-        suspects = [(scenario, self.left(scenario, each), each.plays[-1]) for scenario, each in suspects]
-        suspects = [suspect for suspect in suspects if suspect[1]]
-        await asyncio.gather(*[self.differing(*suspect) for suspect in suspects])
-        self.passed = self.passed + len(scenarios) - len(suspects)
+        suspects = [suspect for suspect in suspects if self.left(*suspect)]
+        for scenario, each in suspects:
+            print(f"suspect: {scenario['origin']}: {kind_of(self.left(scenario, each))[:160]}", flush=True)
+        self.suspects += suspects
+        self.passed += len(scenarios) - len(suspects)
+
+    async def judge(self):
+        """Plays each suspect alone, and says what still differs."""
+        for scenario, each in self.suspects:
+            for _ in range(PLAYS_ALONE):
+                if self.left(scenario, each):
+                    await self.play([scenario], [each])
+            if found := self.left(scenario, each):
+                await self.differing(scenario, found, each.plays[-1])
+            else:
+                self.passed += 1
+        self.suspects = []
 
     async def play(self, scenarios, sightings):
         for each, outcome in zip(sightings, await self.programs.play(scenarios)):
@@ -83,8 +96,7 @@ class Search:
         self.reported += 1
         # A crowd that is made smaller is one no more.
         if self.reported <= self.wanted.shrink and not scenario.get("counted"):
-            async with self.shrinking:
-                await self.report(scenario, found, last)
+            await self.report(scenario, found, last)
         else:
             self.say(scenario, found, last)
 

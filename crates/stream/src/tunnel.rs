@@ -89,6 +89,11 @@ impl<'a> TunnelEnd<'a> {
         timeout.map(|timeout| self.last_active.get() + timeout)
     }
 
+    fn is_timed_out(&self) -> bool {
+        self.times_out_at()
+            .is_some_and(|until| until <= ballast_worker::now())
+    }
+
     /// An end has finished: from now on the timeout for that holds.
     fn finish(&self) {
         self.has_finished.set(true);
@@ -106,6 +111,15 @@ struct Direction<'a> {
     splice: SpliceMode,
     /// The timer that this direction waits on.
     deadline: &'a Deadline,
+}
+
+/// How a direction came to its end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum DirectionEnd {
+    /// Its source has no more bytes.
+    Finished,
+    /// Its source was silent for too long, and is told nothing of it: the sink was ended.
+    TimedOut,
 }
 
 /// Which end of a direction failed, or what the rules decided.
@@ -162,14 +176,19 @@ pub(crate) async fn carry(
         one_way(server_end, client_end, to_client, count_down).await
     });
     let (mut up_done, mut down_done) = (false, false);
+    // Whose silence ended a direction, whatever happens in the other one afterwards.
+    let mut silent = None;
     poll_fn(|cx| {
         if !up_done
             && !client_end.has_nothing_to_do(up_deadline)
             && let Poll::Ready(result) = up.as_mut().poll(cx)
         {
             match result {
-                Ok(()) => {
+                Ok(end) => {
                     up_done = true;
+                    if end == DirectionEnd::TimedOut {
+                        silent.get_or_insert(EndingCause::ClientTimeout);
+                    }
                     shorten_wait(server_end, down_deadline);
                 }
                 Err(failure) => {
@@ -178,7 +197,7 @@ pub(crate) async fn carry(
                         // did.
                         server_end.peer.reset();
                     }
-                    return Poll::Ready(ending_of(&failure, false));
+                    return Poll::Ready(ending_after(silent, ending_of(&failure, false)));
                 }
             }
         }
@@ -187,11 +206,22 @@ pub(crate) async fn carry(
             && let Poll::Ready(result) = down.as_mut().poll(cx)
         {
             match result {
-                Ok(()) => {
+                Ok(end) => {
                     down_done = true;
+                    if end == DirectionEnd::TimedOut {
+                        // Where both are silent for too long at once it is the client's fault, as in HAProxy.
+                        let is_client_silent = !up_done && client_end.is_timed_out();
+                        silent.get_or_insert(if is_client_silent {
+                            EndingCause::ClientTimeout
+                        } else {
+                            EndingCause::ServerTimeout
+                        });
+                    }
                     shorten_wait(client_end, up_deadline);
                 }
-                Err(failure) => return Poll::Ready(ending_of(&failure, true)),
+                Err(failure) => {
+                    return Poll::Ready(ending_after(silent, ending_of(&failure, true)));
+                }
             }
             // The other direction has a shorter timeout from now on: it must be polled to notice.
             if !up_done {
@@ -199,7 +229,7 @@ pub(crate) async fn carry(
             }
         }
         if up_done && down_done {
-            return Poll::Ready(Ending::default());
+            return Poll::Ready(ending_after(silent, Ending::default()));
         }
         let cut = |why| Ending {
             cause: EndingCause::of_cancellation(why),
@@ -213,6 +243,14 @@ pub(crate) async fn carry(
     .await
 }
 
+/// How a tunnel ended: by the silence of an end before all else.
+fn ending_after(silent: Option<EndingCause>, ending: Ending) -> Ending {
+    silent.map_or(ending, |cause| Ending {
+        cause,
+        phase: EndingPhase::Data,
+    })
+}
+
 /// Waits for `hard-stop-after`, where there is one.
 async fn hard_stop(is_set: bool) {
     if !is_set {
@@ -221,9 +259,12 @@ async fn hard_stop(is_set: bool) {
     cutting_off().await;
 }
 
-/// Moves the timer of a wait for this end to the end's new timeout.
+/// Moves the timer of a wait for this end's bytes to the end's new timeout. A wait for the other end to
+/// take bytes is bounded by that one.
 fn shorten_wait(end: &TunnelEnd<'_>, deadline: &Deadline) {
-    if let Some(until) = end.times_out_at() {
+    if end.is_receiving.get()
+        && let Some(until) = end.times_out_at()
+    {
         deadline.set(until);
     }
 }
@@ -281,7 +322,7 @@ async fn pass_gate(
             Err(ReadError::TimedOut) => {
                 let now = ballast_worker::now();
                 inspection.is_over = now >= until;
-                let is_silent = from.times_out_at().is_some_and(|end| now >= end);
+                let is_silent = from.is_timed_out();
                 if is_silent && !inspection.is_over {
                     return Err(TunnelFailure::From(ReadError::TimedOut));
                 }
@@ -291,12 +332,14 @@ async fn pass_gate(
     }
 }
 
+/// Carries bytes one way. Where their source is silent for too long, the other end is told that
+/// nothing more comes and may still send, as behind an orderly end: its own timeouts go on.
 async fn one_way(
     from: &TunnelEnd<'_>,
     to: &TunnelEnd<'_>,
     direction: Direction<'_>,
     mut count: impl FnMut(Piece),
-) -> Result<(), TunnelFailure> {
+) -> Result<DirectionEnd, TunnelFailure> {
     let Direction {
         mut source,
         mut sink,
@@ -335,14 +378,23 @@ async fn one_way(
         from.is_receiving.set(true);
         let received = receive(from, (&mut source, &mut bulk), deadline).await;
         from.is_receiving.set(false);
-        if received.map_err(TunnelFailure::From)? == 0 {
-            // The other end may still send, within the timeouts for an end that has finished.
-            sink.end();
-            from.finish();
-            to.finish();
-            return Ok(());
+        match received {
+            Ok(0) => {
+                // The other end may still send, within the timeouts for an end that has finished.
+                sink.end();
+                from.finish();
+                to.finish();
+                return Ok(DirectionEnd::Finished);
+            }
+            Ok(_) => from.touch(),
+            Err(ReadError::TimedOut) => {
+                sink.end();
+                from.has_finished.set(true);
+                to.has_finished.set(true);
+                return Ok(DirectionEnd::TimedOut);
+            }
+            Err(error) => return Err(TunnelFailure::From(error)),
         }
-        from.touch();
     }
 }
 
@@ -377,10 +429,7 @@ async fn receive(
             }
         });
         match received.await {
-            Err(ReadError::TimedOut)
-                if from
-                    .times_out_at()
-                    .is_none_or(|until| until > ballast_worker::now()) => {}
+            Err(ReadError::TimedOut) if !from.is_timed_out() => {}
             result => return result,
         }
     }
