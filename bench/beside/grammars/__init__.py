@@ -1,6 +1,6 @@
 """The grammars: each makes a scenario, which is plain data, from random numbers."""
 
-from grammars import configurations, crowds, exchanges, matching, prompts, runtime, sealed, tables
+from grammars import configurations, crowds, exchanges, matching, prompts, runtime, sealed, tables, tcp
 
 # How often each is asked.
 GRAMMARS = {
@@ -12,6 +12,7 @@ GRAMMARS = {
     "crowds": (crowds.generate, 1),
     "prompts": (prompts.generate, 2),
     "sealed": (sealed.generate, 3),
+    "tcp": (tcp.generate, 2),
 }
 
 

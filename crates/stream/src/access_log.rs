@@ -52,8 +52,8 @@ fn log(context: &Context<'_>, exchange: &mut Exchange) {
         }
     }
     let options = &context.frontend.model.log;
-    let silent =
-        exchange.tally.bytes_in == 0 && exchange.tally.bytes_out == 0 && received_nothing(exchange);
+    // What a server said counts for nothing: the probe of a monitor may be greeted.
+    let silent = exchange.tally.bytes_in == 0 && received_nothing(exchange);
     if options.skip_null && silent {
         return;
     }

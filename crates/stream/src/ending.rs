@@ -127,6 +127,14 @@ impl Ending {
     pub fn is_normal(&self) -> bool {
         matches!(self.cause, EndingCause::Normal | EndingCause::Local)
     }
+
+    /// Whether a side was silent for too long.
+    pub fn is_timeout(&self) -> bool {
+        matches!(
+            self.cause,
+            EndingCause::ClientTimeout | EndingCause::ServerTimeout
+        )
+    }
 }
 
 #[cfg(test)]

@@ -179,6 +179,9 @@ pub(crate) struct Exchange {
     /// Whether the client ended before the request's body was whole, while the body was waited for.
     /// Rules go on with what there is; the exchange ends where it would need a server.
     pub(crate) is_cut_short: bool,
+    /// Whether the client of a TCP session ended its side while its first bytes were inspected: it goes
+    /// to a server all the same.
+    pub(crate) client_has_ended: bool,
     /// What samples see of the request's body.
     pub(crate) seen_request: SeenBody,
     /// What samples see of the response's body.
@@ -550,6 +553,7 @@ impl Exchange {
             has_made_key: false,
             expects_continue: false,
             is_cut_short: false,
+            client_has_ended: false,
             seen_request: SeenBody::default(),
             seen_response: SeenBody::default(),
             keep_client: false,
@@ -613,6 +617,7 @@ impl Exchange {
             has_made_key,
             expects_continue,
             is_cut_short,
+            client_has_ended,
             seen_request,
             seen_response,
             keep_client,
@@ -666,6 +671,7 @@ impl Exchange {
         *request_body = BodyLength::None;
         (*asks_protocol, *has_made_key) = (false, false);
         (*expects_continue, *is_cut_short) = (false, false);
+        *client_has_ended = false;
         seen_request.clear();
         seen_response.clear();
         (*keep_client, *first, *reused) = (false, false, false);

@@ -258,7 +258,7 @@ fn look(context: &Context<'_>, client: &mut Duplex<'_>, exchange: &mut Exchange,
 async fn receive(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
-    exchange: &Exchange,
+    exchange: &mut Exchange,
     until: Instant,
 ) -> Result<bool, PeerFault> {
     if exchange.peeked.len() >= inspected_bytes_max(context) {
@@ -267,7 +267,10 @@ async fn receive(
     let mut wait = WaitLimit::until(&context.upward, Some(until));
     wait.each = exchange.settings.client_timeout;
     match client.source.receive(&wait).await {
-        Ok(bytes) => Ok(bytes > 0),
+        Ok(bytes) => {
+            exchange.client_has_ended = bytes == 0;
+            Ok(bytes > 0)
+        }
         Err(ReadError::TimedOut) if ballast_worker::now() >= until => Ok(false),
         Err(error) => {
             context.session.note_read_failure(&error);

@@ -255,7 +255,6 @@ async fn connect_and_carry(
     let ends = (client, &mut server);
     let ending = tunnel::carry(context, exchange, (ends, gate), counts, slot.server()).await;
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
-    tunnel::count_end(context, exchange, ending);
     if spliced_by.is_some_and(|backend| backend.model.common.no_linger) {
         lease.duplex().peer.reset();
     }

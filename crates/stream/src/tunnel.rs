@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -94,10 +94,10 @@ impl<'a> TunnelEnd<'a> {
             .is_some_and(|until| until <= ballast_worker::now())
     }
 
-    /// An end has finished: from now on the timeout for that holds.
-    fn finish(&self) {
-        self.has_finished.set(true);
-        self.touch();
+    /// Whether it was silent for its timeout, whether or not an end has finished.
+    fn is_silent(&self) -> bool {
+        self.timeout
+            .is_some_and(|timeout| self.last_active.get() + timeout <= ballast_worker::now())
     }
 }
 
@@ -135,7 +135,7 @@ enum TunnelFailure {
 /// Carries bytes both ways until both ends have finished or one fails. `count_up` and `count_down`
 /// are called with each piece. The rules of the gate, if there are some, decide whether
 /// what the server sends goes to the client. Returns how the tunnel ended: normally, or which end
-/// failed.
+/// failed, which is counted.
 pub(crate) async fn carry(
     context: &Context<'_>,
     exchange: &mut Exchange,
@@ -161,23 +161,69 @@ pub(crate) async fn carry(
         splice: splice::of_response(context, exchange),
         deadline: &context.downward,
     };
+    let (up_deadline, down_deadline) = (to_server.deadline, to_client.deadline);
+    let fate = {
+        let up = pin!(one_way(client_end, server_end, to_server, count_up));
+        let down = pin!(async {
+            let (mut to_client, mut count_down) = (to_client, count_down);
+            if let Some(rules) = gate {
+                let gated = (&mut to_client, &mut count_down);
+                // Boxed: few sessions have a gate.
+                let ends = (server_end, client_end);
+                Box::pin(pass_gate(context, exchange, rules, ends, gated)).await?;
+            }
+            one_way(server_end, client_end, to_client, count_down).await
+        });
+        let ways = (
+            (client_end, up_deadline, up),
+            (server_end, down_deadline, down),
+        );
+        both_ways(context, ways, cancelled_with).await
+    };
+    count_end(context, exchange, fate.ending);
+    if let Some(later) = fate.failed_later {
+        count_end(context, exchange, later);
+    }
+    fate.ending
+}
+
+/// How a tunnel ended.
+struct TunnelFate {
+    ending: Ending,
+    /// What failed in the one direction, if not by silence, too, after the silence of an end had ended
+    /// the other one.
+    failed_later: Option<Ending>,
+}
+
+/// An end, the timer that the direction from it waits on, and that direction.
+type Way<'a, 'e, F> = (&'a TunnelEnd<'e>, &'a Deadline, Pin<&'a mut F>);
+
+/// Polls both directions until both have ended, or one fails.
+async fn both_ways(
+    context: &Context<'_>,
+    ((client_end, up_deadline, mut up), (server_end, down_deadline, mut down)): (
+        Way<'_, '_, impl Future<Output = Result<DirectionEnd, TunnelFailure>>>,
+        Way<'_, '_, impl Future<Output = Result<DirectionEnd, TunnelFailure>>>,
+    ),
+    cancelled_with: &Server,
+) -> TunnelFate {
     let mut cancelled = pin!(cancelled_with.state.cancelled());
     let mut cut_off = pin!(hard_stop(context.running.has_hard_stop));
-    let (up_deadline, down_deadline) = (to_server.deadline, to_client.deadline);
-    let mut up = pin!(one_way(client_end, server_end, to_server, count_up));
-    let mut down = pin!(async {
-        let (mut to_client, mut count_down) = (to_client, count_down);
-        if let Some(rules) = gate {
-            let gated = (&mut to_client, &mut count_down);
-            // Boxed: few sessions have a gate.
-            let ends = (server_end, client_end);
-            Box::pin(pass_gate(context, exchange, rules, ends, gated)).await?;
-        }
-        one_way(server_end, client_end, to_client, count_down).await
-    });
     let (mut up_done, mut down_done) = (false, false);
-    // Whose silence ended a direction, whatever happens in the other one afterwards.
+    // Whose silence ended a direction: the tunnel's fate, whatever happens in the other one.
     let mut silent = None;
+    let failed = |failure: Ending, silent: Option<EndingCause>| {
+        Poll::Ready(TunnelFate {
+            ending: ending_after(silent, failure),
+            failed_later: silent.and(Some(failure)).filter(|it| !it.is_timeout()),
+        })
+    };
+    let ended = |ending| {
+        Poll::Ready(TunnelFate {
+            ending,
+            failed_later: None,
+        })
+    };
     poll_fn(|cx| {
         if !up_done
             && !client_end.has_nothing_to_do(up_deadline)
@@ -188,6 +234,9 @@ pub(crate) async fn carry(
                     up_done = true;
                     if end == DirectionEnd::TimedOut {
                         silent.get_or_insert(EndingCause::ClientTimeout);
+                        if !down_done && server_end.is_silent() {
+                            return ended(ending_after(silent, Ending::default()));
+                        }
                     }
                     shorten_wait(server_end, down_deadline);
                 }
@@ -197,7 +246,7 @@ pub(crate) async fn carry(
                         // did.
                         server_end.peer.reset();
                     }
-                    return Poll::Ready(ending_after(silent, ending_of(&failure, false)));
+                    return failed(ending_of(&failure, false), silent);
                 }
             }
         }
@@ -210,18 +259,15 @@ pub(crate) async fn carry(
                     down_done = true;
                     if end == DirectionEnd::TimedOut {
                         // Where both are silent for too long at once it is the client's fault, as in HAProxy.
-                        let is_client_silent = !up_done && client_end.is_timed_out();
-                        silent.get_or_insert(if is_client_silent {
-                            EndingCause::ClientTimeout
-                        } else {
-                            EndingCause::ServerTimeout
-                        });
+                        if !up_done && client_end.is_silent() {
+                            silent.get_or_insert(EndingCause::ClientTimeout);
+                            return ended(ending_after(silent, Ending::default()));
+                        }
+                        silent.get_or_insert(EndingCause::ServerTimeout);
                     }
                     shorten_wait(client_end, up_deadline);
                 }
-                Err(failure) => {
-                    return Poll::Ready(ending_after(silent, ending_of(&failure, true)));
-                }
+                Err(failure) => return failed(ending_of(&failure, true), silent),
             }
             // The other direction has a shorter timeout from now on: it must be polled to notice.
             if !up_done {
@@ -229,16 +275,19 @@ pub(crate) async fn carry(
             }
         }
         if up_done && down_done {
-            return Poll::Ready(ending_after(silent, Ending::default()));
+            return ended(ending_after(silent, Ending::default()));
         }
         let cut = |why| Ending {
             cause: EndingCause::of_cancellation(why),
             phase: EndingPhase::Connect,
         };
         if context.is_killed() || cut_off.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(cut(CancellationReason::ByOperator));
+            return ended(cut(CancellationReason::ByOperator));
         }
-        cancelled.as_mut().poll(cx).map(cut)
+        match cancelled.as_mut().poll(cx) {
+            Poll::Ready(why) => ended(cut(why)),
+            Poll::Pending => Poll::Pending,
+        }
     })
     .await
 }
@@ -378,23 +427,21 @@ async fn one_way(
         from.is_receiving.set(true);
         let received = receive(from, (&mut source, &mut bulk), deadline).await;
         from.is_receiving.set(false);
-        match received {
-            Ok(0) => {
-                // The other end may still send, within the timeouts for an end that has finished.
-                sink.end();
-                from.finish();
-                to.finish();
-                return Ok(DirectionEnd::Finished);
-            }
-            Ok(_) => from.touch(),
-            Err(ReadError::TimedOut) => {
-                sink.end();
-                from.has_finished.set(true);
-                to.has_finished.set(true);
-                return Ok(DirectionEnd::TimedOut);
+        let end = match received {
+            Ok(0) => DirectionEnd::Finished,
+            Err(ReadError::TimedOut) => DirectionEnd::TimedOut,
+            Ok(_) => {
+                from.touch();
+                continue;
             }
             Err(error) => return Err(TunnelFailure::From(error)),
-        }
+        };
+        // The other end may still send, within the timeouts for an end that has finished. They count from
+        // its last byte, as all do.
+        sink.end();
+        from.has_finished.set(true);
+        to.has_finished.set(true);
+        return Ok(end);
     }
 }
 
@@ -436,7 +483,7 @@ async fn receive(
 }
 
 /// Counts which end broke a tunnel off.
-pub(crate) fn count_end(context: &Context<'_>, exchange: &Exchange, ending: Ending) {
+fn count_end(context: &Context<'_>, exchange: &Exchange, ending: Ending) {
     let counts = match ending.cause {
         EndingCause::Client => PeerFault::Closed.counts_of_client(),
         EndingCause::ClientTimeout => PeerFault::TimedOut.counts_of_client(),

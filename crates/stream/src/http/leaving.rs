@@ -43,7 +43,8 @@ pub(crate) async fn request_given_up(
     client: &mut Duplex<'_>,
     exchange: &Exchange,
 ) -> ClientDeparture {
-    let left = client_left(context, client, closing_gives_up(context, exchange)).await;
+    let gives_up = closing_gives_up(context, exchange);
+    let left = client_left(context, client, exchange, gives_up).await;
     if left == ClientDeparture::Reset && !is_whole(context, client).await {
         return ClientDeparture::CutShort;
     }
@@ -75,11 +76,12 @@ fn closing_gives_up(context: &Context<'_>, exchange: &Exchange) -> bool {
 pub(crate) async fn unless_client_leaves<T>(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
-    backend: &Backend,
+    (exchange, backend): (&Exchange, &Backend),
     work: impl Future<Output = T>,
 ) -> Result<T, ClientDeparture> {
     let gives_up = backend.model.common.abort_on_close;
-    let (mut work, mut left) = (pin!(work), pin!(client_left(context, client, gives_up)));
+    let left = client_left(context, client, exchange, gives_up);
+    let (mut work, mut left) = (pin!(work), pin!(left));
     poll_fn(|cx| {
         // Checked before the work: if the client has left, the result of the work, such as a slot
         // at a full server, is for another exchange.
@@ -125,6 +127,7 @@ impl ClientDeparture {
 async fn client_left(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
+    exchange: &Exchange,
     gives_up: bool,
 ) -> ClientDeparture {
     let peer = client.peer;
@@ -148,8 +151,11 @@ async fn client_left(
         if is_cut_short(client, &wait).await {
             return ClientDeparture::CutShort;
         }
-    } else if client.source.is_empty() && matches!(client.source.receive(&wait).await, Ok(0)) {
-        // A TCP client may still read; one that sent nothing has nothing to wait for.
+    } else if !exchange.client_has_ended
+        && client.source.is_empty()
+        && matches!(client.source.receive(&wait).await, Ok(0))
+    {
+        // A TCP client may still read; one that ends now and sent nothing has nothing to wait for.
         return ClientDeparture::Closed;
     }
     pending().await

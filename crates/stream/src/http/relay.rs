@@ -500,7 +500,6 @@ async fn tunnel(
     let ends = ((client, server), None);
     let ending = tunnel::carry(context, exchange, ends, counts, slot.server()).await;
     exchange.ending.note(ending.cause, ending.phase);
-    tunnel::count_end(context, exchange, ending);
     live.note(&mut exchange.tally);
     let (up, down) = (live.request_bytes.get(), live.response_bytes.get());
     exchange.tally.bytes_in += up;

@@ -539,7 +539,12 @@ async fn wait_before_retry(
 ) -> Flow {
     let connect = connect_timeout(exchange, backend).unwrap_or(TURN_AROUND);
     let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
-    let pause = pin!(unless_client_leaves(context, client, backend, pause));
+    let pause = pin!(unless_client_leaves(
+        context,
+        client,
+        (exchange, backend),
+        pause
+    ));
     Flow::Break(match unless_cancelled(context, server, pause).await {
         Ok(Ok(())) => return Flow::Continue(()),
         Ok(Err(departure)) => departure.exit(exchange, EndingPhase::Connect),
@@ -604,7 +609,12 @@ async fn slot(
     context.downward.set_after(timeout);
     let outcome = {
         let taking = pin!(Slot::take(backend, &request, &mut queue_positions));
-        let taking = pin!(unless_client_leaves(context, client, backend, taking));
+        let taking = pin!(unless_client_leaves(
+            context,
+            client,
+            (exchange, backend),
+            taking
+        ));
         context.downward.guard(taking).await
     };
     exchange.tally.server_queue = queue_positions.server;
@@ -736,7 +746,12 @@ async fn open(
         ConnectionKey::new(backend, server, requirements)
     ));
     let may_retry = backend.model.retry_on.conn_failure;
-    let opening = pin!(unless_client_leaves(context, client, backend, opening));
+    let opening = pin!(unless_client_leaves(
+        context,
+        client,
+        (exchange, backend),
+        opening
+    ));
     match context.downward.guard(opening).await {
         Ok(Err(departure)) => Err(ConnectFailure::new(
             departure.exit_while_connecting(exchange),
