@@ -5,7 +5,7 @@
 //!                     v                                                         |
 //!   accepted --> reading --- line ---> doing --- answers --> writing -----------+
 //!                     |                                          |
-//!                     +-- end, idle, stop, too long --+          +-- one-shot: one line, no more
+//!                     +-- end, idle, too long --------+          +-- one-shot: one line, no more
 //!                                                     v          v
 //!                                                       closing
 //! ```
@@ -19,7 +19,7 @@ use std::time::Instant;
 use ballast_expr::{bytes_of_text, is_text};
 use ballast_model::SeverityOutput;
 use ballast_stats::escape_json;
-use ballast_worker::{Stream, WorkUnit, select, sleep, stopping, take_turns, timeout, yield_now};
+use ballast_worker::{Stream, WorkUnit, hold, select, sleep, take_turns, timeout, yield_now};
 
 use crate::answer::{AnswerSeverity, CommandAnswer};
 use crate::catalogue::{commands_of, find};
@@ -50,7 +50,8 @@ const SILENT_PIECES_MAX: usize = 16;
 /// unread bytes would be a reset, which could overtake the answer.
 const DRAIN_BYTES_MAX: usize = 65_536;
 
-/// Serves one caller until it leaves, falls silent or the process ends.
+/// Serves one caller until it leaves, falls silent or the process ends. A process that is stopping answers
+/// as long as it has sessions, and does not wait for callers: for what one has asked, it does.
 pub(crate) async fn run(
     stream: Stream,
     shared: Rc<CliShared>,
@@ -99,7 +100,10 @@ impl Conversation {
         let mut bytes = vec![0; READ_BYTES];
         loop {
             match self.reader.next_line() {
-                LineEvent::Line(line) => self.line(line).await?,
+                LineEvent::Line(line) => {
+                    let _hold = hold();
+                    self.line(line).await?;
+                }
                 LineEvent::Payload => {
                     // The prompt for a payload, unless the payload has been received.
                     if self.session.mode == SessionMode::Prompt && !self.reader.has_line() {
@@ -125,12 +129,10 @@ impl Conversation {
         }
     }
 
-    /// Waits for bytes; 0 at the end of the stream, at the idle timeout, or when the process ends.
+    /// Waits for bytes; 0 at the end of the stream or at the idle timeout.
     async fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
-        select! {
-            read = timeout(self.session.idle, self.stream.read(bytes)) => read.unwrap_or(Ok(0)),
-            _ = stopping() => Ok(0),
-        }
+        let read = timeout(self.session.idle, self.stream.read(bytes)).await;
+        read.unwrap_or(Ok(0))
     }
 
     /// Entries of lists and tables are what clients sent, which need not be text; names are looked for as
@@ -375,7 +377,6 @@ impl Conversation {
             told = pass((&worker, &self.stream), &[], hidden, &moved) => told,
             gone = asks => gone,
             () = silence => Ok(()),
-            _ = stopping() => Ok(()),
         }
     }
 

@@ -8,9 +8,7 @@ use std::sync::atomic::Ordering;
 
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_worker::sync::Semaphore;
-use ballast_worker::{
-    AcceptError, Acceptor, Stream, SystemCallError, select, spawn_local, spawn_service,
-};
+use ballast_worker::{AcceptError, Acceptor, Stream, SystemCallError, select, spawn_service};
 use ballast_worker::{is_stopping, stopping};
 
 use crate::control::Control;
@@ -68,7 +66,7 @@ pub fn serve_stream(
     let mut session = CliSession::new(&shared, level, SeverityOutput::None);
     session.caller = "the master's socket".to_owned();
     let listed = shared.list(&stream, None, 1);
-    spawn_local(conversation::run(stream, shared, session, listed));
+    spawn_service(conversation::run(stream, shared, session, listed));
     Ok(())
 }
 
@@ -131,7 +129,7 @@ async fn accept_within_limit(
                 None => format!("{} ({peer})", bind.label),
             };
             let listed = shared.list(&stream, Some(&peer), number);
-            spawn_local(async move {
+            spawn_service(async move {
                 conversation::run(stream, shared, session, listed).await;
                 drop(permit);
             });

@@ -375,7 +375,7 @@ fn who_is_silent_or_does_not_read_leaves() {
         other.write_all(b"show activity\n").unwrap();
         answer.clear();
         other.read_to_string(&mut answer).unwrap();
-        // The test's server runs two tasks of its own at most when the deaf caller is gone.
+        // The server and this command run alone when the deaf caller is gone.
         if answer.contains("tasks: 2 [") {
             break;
         }

@@ -182,6 +182,8 @@ pub(crate) struct Exchange {
     /// Whether the client of a TCP session ended its side while its first bytes were inspected: it goes
     /// to a server all the same.
     pub(crate) client_has_ended: bool,
+    /// When the last byte of the client of a TCP session came while they were inspected.
+    pub(crate) client_heard_at: Option<Instant>,
     /// What samples see of the request's body.
     pub(crate) seen_request: SeenBody,
     /// What samples see of the response's body.
@@ -554,6 +556,7 @@ impl Exchange {
             expects_continue: false,
             is_cut_short: false,
             client_has_ended: false,
+            client_heard_at: None,
             seen_request: SeenBody::default(),
             seen_response: SeenBody::default(),
             keep_client: false,
@@ -618,6 +621,7 @@ impl Exchange {
             expects_continue,
             is_cut_short,
             client_has_ended,
+            client_heard_at,
             seen_request,
             seen_response,
             keep_client,
@@ -671,7 +675,7 @@ impl Exchange {
         *request_body = BodyLength::None;
         (*asks_protocol, *has_made_key) = (false, false);
         (*expects_continue, *is_cut_short) = (false, false);
-        *client_has_ended = false;
+        (*client_has_ended, *client_heard_at) = (false, None);
         seen_request.clear();
         seen_response.clear();
         (*keep_client, *first, *reused) = (false, false, false);

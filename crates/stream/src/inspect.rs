@@ -231,7 +231,7 @@ pub(crate) fn inspected_bytes_max(context: &Context<'_>) -> usize {
 }
 
 /// Receives what the client has sent already. A failure is left for who waits for more.
-async fn receive_at_once(context: &Context<'_>, client: &mut Duplex<'_>) {
+pub(crate) async fn receive_at_once(context: &Context<'_>, client: &mut Duplex<'_>) {
     if client.source.is_empty() {
         let wait = WaitLimit::until(&context.upward, Some(ballast_worker::approximate_now()));
         let _ = client.source.receive(&wait).await;
@@ -267,9 +267,13 @@ async fn receive(
     let mut wait = WaitLimit::until(&context.upward, Some(until));
     wait.each = exchange.settings.client_timeout;
     match client.source.receive(&wait).await {
-        Ok(bytes) => {
-            exchange.client_has_ended = bytes == 0;
-            Ok(bytes > 0)
+        Ok(0) => {
+            exchange.client_has_ended = true;
+            Ok(false)
+        }
+        Ok(_) => {
+            exchange.client_heard_at = Some(ballast_worker::approximate_now());
+            Ok(true)
         }
         Err(ReadError::TimedOut) if ballast_worker::now() >= until => Ok(false),
         Err(error) => {

@@ -102,6 +102,7 @@ pub(crate) async fn serve(
     match carried {
         Flow::Continue(ending) => exchange.ending.note(ending.cause, ending.phase),
         Flow::Break(exit) => {
+            inspect::receive_at_once(context, &mut client.duplex()).await;
             count_unsent(context, client, exchange);
             if exit != Exit::SessionSilentlyDropped {
                 client.end();

@@ -55,7 +55,13 @@ impl<'a> TunnelEnd<'a> {
     fn of_client(context: &Context<'_>, exchange: &Exchange, peer: Peer<'a>) -> Self {
         let settings = &exchange.settings;
         let timeout = settings.tunnel_timeout.or(settings.client_timeout);
-        Self::new(peer, timeout, context.frontend.model.timeouts.client_fin)
+        let end = Self::new(peer, timeout, context.frontend.model.timeouts.client_fin);
+        // A TCP session has waited for its client since its start, or since the last byte.
+        let session_start = exchange.times.received.filter(|_| !exchange.has_request);
+        if let Some(heard_at) = exchange.client_heard_at.or(session_start) {
+            end.last_active.set(heard_at);
+        }
+        end
     }
 
     fn of_server(exchange: &Exchange, peer: Peer<'a>) -> Self {

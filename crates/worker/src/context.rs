@@ -28,6 +28,8 @@ pub(crate) struct Context {
     stop_wakers: RefCell<StopWakers>,
     /// Notified when the last awaited task has ended.
     pub(crate) all_ended: Rc<Notify>,
+    /// Work of services that a worker waits for.
+    pub(crate) holds: Cell<usize>,
 }
 
 /// Counts of a worker's tasks.
@@ -145,12 +147,28 @@ pub(crate) async fn last_task_ended() {
     };
     // Registered before the count is read, so that no end is missed.
     let heard = ended.notified();
-    if task_counts().running > 0 {
+    if !has_ended() {
         heard.await;
     }
 }
 
+/// True when no task is left to wait for, and no work of a service.
+pub(crate) fn has_ended() -> bool {
+    with_context(Context::has_ended).unwrap_or(true)
+}
+
 impl Context {
+    fn has_ended(&self) -> bool {
+        self.tasks.get().running == 0 && self.holds.get() == 0
+    }
+
+    /// Tells who waits for the last task where it may have ended.
+    pub(crate) fn note_end(&self) {
+        if self.has_ended() {
+            self.all_ended.notify_waiters();
+        }
+    }
+
     pub(crate) fn change_tasks(&self, change: impl FnOnce(&mut TaskCounts)) {
         let mut tasks = self.tasks.get();
         change(&mut tasks);

@@ -50,7 +50,7 @@ pub use signals::Signals;
 pub use stop_order::StopOrder;
 pub use stream::{OpenSocket, SocketReference, Stream};
 pub use task::{
-    PoolItems, TaskEnd, TaskHandle, TaskPanicked, TaskPool, run_blocking, spawn_local,
+    Hold, PoolItems, TaskEnd, TaskHandle, TaskPanicked, TaskPool, hold, run_blocking, spawn_local,
     spawn_service,
 };
 pub use thread_pool::{ThreadPool, ThreadPoolError};

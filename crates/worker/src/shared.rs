@@ -21,8 +21,26 @@ pub(crate) struct WorkersShared {
     pub(crate) mailboxes: Vec<Mailbox>,
     pub(crate) on_panic: Option<PanicHook>,
     pub(crate) stop: watch::Sender<Option<StopOrder>>,
+    /// How many workers besides the first have not ended.
+    pub(crate) others: watch::Sender<usize>,
     pub(crate) metrics: Vec<OnceLock<RuntimeMetrics>>,
     pub(crate) started: Instant,
+}
+
+/// A worker besides the first, until it ends in any way.
+pub(crate) struct OtherWorker(Arc<WorkersShared>);
+
+impl OtherWorker {
+    pub(crate) fn new(shared: &Arc<WorkersShared>) -> Self {
+        shared.others.send_modify(|count| *count += 1);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for OtherWorker {
+    fn drop(&mut self) {
+        self.0.others.send_modify(|count| *count -= 1);
+    }
 }
 
 impl fmt::Debug for WorkersShared {

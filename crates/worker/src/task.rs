@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -73,6 +74,28 @@ where
     F::Output: 'static,
 {
     start(future, TaskRole::Service)
+}
+
+/// Has a worker that is told to stop wait for work of a service, until this is dropped.
+#[derive(Debug)]
+#[must_use = "the worker waits until it is dropped"]
+pub struct Hold(PhantomData<Rc<()>>);
+
+/// Holds this worker: what a task of [`spawn_service`] does now is to be finished.
+///
+/// Must be called on a worker or inside [`crate::block_on`].
+pub fn hold() -> Hold {
+    context::with_context(|context| context.holds.set(context.holds.get() + 1));
+    Hold(PhantomData)
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        context::with_context(|context| {
+            context.holds.set(context.holds.get().saturating_sub(1));
+            context.note_end();
+        });
+    }
 }
 
 /// Runs `work`, which may block (a name look-up, a file), on a thread for such work and waits for
@@ -306,9 +329,7 @@ impl Drop for RunningTaskCount {
                 TaskRole::Awaited => tasks.running = tasks.running.saturating_sub(1),
                 TaskRole::Service => tasks.services = tasks.services.saturating_sub(1),
             });
-            if context.tasks.get().running == 0 {
-                context.all_ended.notify_waiters();
-            }
+            context.note_end();
         });
     }
 }

@@ -279,6 +279,40 @@ fn a_full_mailbox_refuses() {
 }
 
 #[test]
+fn the_first_worker_serves_until_the_others_have_ended() {
+    let options = WorkerOptions {
+        count: 2,
+        ..WorkerOptions::default()
+    };
+    let workers = Workers::start(&options, |_| || {}).unwrap();
+    let (finish, finished) = sync::oneshot::channel::<()>();
+    let second = workers.mailbox(1).unwrap();
+    let started = second.call_blocking(move || {
+        spawn_local(async move { finished.await.unwrap() });
+    });
+    started.unwrap();
+    workers.stop(StopOrder::when_done());
+    let first = workers.mailbox(0).unwrap();
+    // It has nothing to do itself, and answers all the same.
+    let (held, is_held) = std::sync::mpsc::channel();
+    let (let_go, gone) = sync::oneshot::channel::<()>();
+    let asked = first.call_blocking(move || {
+        spawn_service(async move {
+            let _hold = hold();
+            held.send(()).unwrap();
+            gone.await.unwrap();
+        });
+    });
+    asked.unwrap();
+    is_held.recv_timeout(HANG).unwrap();
+    finish.send(()).unwrap();
+    // What its service does is to be finished, too.
+    assert_eq!(first.call_blocking(|| 3), Ok(3));
+    let_go.send(()).unwrap();
+    assert_eq!(workers.join().len(), 2);
+}
+
+#[test]
 fn a_soft_stop_waits_for_tasks_and_not_for_services() {
     let (finish, finished) = sync::oneshot::channel::<()>();
     let (stopped, stop_seen) = std::sync::mpsc::channel();

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::mailbox::{Mailbox, MailboxMessage};
 use crate::panic_report::PanicHook;
-use crate::shared::{self, WorkersShared};
+use crate::shared::{self, OtherWorker, WorkersShared};
 use crate::stop_order::StopOrder;
 use crate::task::report_panic;
 use crate::{
@@ -115,6 +115,7 @@ impl Workers {
             mailboxes,
             on_panic: options.on_panic.clone(),
             stop: watch::Sender::new(None),
+            others: watch::Sender::new(0),
             metrics: (0..count).map(|_| OnceLock::new()).collect(),
             started: now(),
         });
@@ -192,9 +193,11 @@ impl Workers {
             .filter(|cpus| !cpus.is_empty())
             .cloned();
         let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let other = (index > 0).then(|| OtherWorker::new(&shared));
         let thread = std::thread::Builder::new()
             .name(format!("{}-{index}", options.name))
             .spawn(move || {
+                let _other = other;
                 // A processor that is not there binds nothing, as in HAProxy.
                 let _ = pin.as_ref().map(pin_thread);
                 let runtime = match new_runtime() {
@@ -271,7 +274,8 @@ fn run(
                 },
             }
         }
-        let cut_off = drain(&mut orders, &mut inbox).await;
+        let others = (index == 0).then(|| shared.others.subscribe());
+        let cut_off = drain(&mut orders, &mut inbox, others).await;
         deadline::drop_spare_timers();
         cut_off
     });
@@ -285,10 +289,12 @@ fn run(
 }
 
 /// Runs tasks and messages until no awaited task is left or the deadline has passed; returns how
-/// many tasks are left.
+/// many tasks are left. With `others`, until these workers have ended, too: the first worker serves
+/// commands, which are answered as long as there is a session anywhere.
 async fn drain(
     orders: &mut watch::Receiver<Option<StopOrder>>,
     inbox: &mut mpsc::Receiver<MailboxMessage>,
+    mut others: Option<watch::Receiver<usize>>,
 ) -> usize {
     loop {
         let order = *orders.borrow_and_update();
@@ -298,14 +304,17 @@ async fn drain(
         if deadline.is_some_and(|at| at <= now()) {
             break;
         }
-        if has_ended() {
+        let is_last = others
+            .as_mut()
+            .is_none_or(|others| *others.borrow_and_update() == 0);
+        if is_last && context::has_ended() {
             // A message that was sent in time is work too, for example a connection that another
             // worker accepted. Later messages are refused, and their senders keep them.
             inbox.close();
             while let Some(message) = inbox.recv().await {
                 catch_panic(message);
             }
-            if has_ended() {
+            if context::has_ended() {
                 break;
             }
         }
@@ -318,15 +327,11 @@ async fn drain(
             }
             () = until(deadline) => break,
             Some(message) = inbox.recv() => catch_panic(message),
-            () = context::last_task_ended() => {}
+            () = context::last_task_ended(), if !context::has_ended() => {}
+            () = another_ended(&mut others) => {}
         }
     }
     context::task_counts().running
-}
-
-/// True when no task is left to wait for.
-fn has_ended() -> bool {
-    context::task_counts().running == 0
 }
 
 /// The order to stop, when it comes.
@@ -335,6 +340,17 @@ async fn next_order(orders: &mut watch::Receiver<Option<StopOrder>>) -> StopOrde
         Ok(Some(order)) => *order,
         // All senders of orders are gone: stop now.
         _ => StopOrder::now(),
+    }
+}
+
+async fn another_ended(others: &mut Option<watch::Receiver<usize>>) {
+    let changed = match others {
+        Some(others) => others.changed().await.is_ok(),
+        None => false,
+    };
+    // Without a sender there is nothing to hear.
+    if !changed {
+        std::future::pending().await
     }
 }
 
