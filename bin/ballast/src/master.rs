@@ -698,7 +698,7 @@ impl MasterProcess<'_> {
 
     /// Completes the start, once the first worker serves.
     fn first_worker_ready(&mut self, log: String) {
-        console::notice("Loading success.");
+        console::notice(ballast_reconcile::LOADED);
         self.worker_set.workers().startup_log = console::take_startup_log() + &log;
         if let Some(path) = self.pidfile.take()
             && let Err(code) = write_pid(&path)

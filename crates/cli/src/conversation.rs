@@ -10,7 +10,7 @@
 //!                                                       closing
 //! ```
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -65,9 +65,12 @@ pub(crate) async fn run(
         session,
         reader: LineReader::new(limits.line_bytes_max, limits.payload_bytes_max),
         entry,
+        unsent: RefCell::default(),
     };
     // An error means that the caller has left.
-    let _ = conversation.run().await;
+    if conversation.run().await.is_ok() {
+        let _ = conversation.flush().await;
+    }
     conversation.close();
 }
 
@@ -93,6 +96,8 @@ struct Conversation {
     session: CliSession,
     reader: LineReader,
     entry: CallerEntry,
+    /// The end of what was written: a caller that reads once sees an answer with the prompt behind it.
+    unsent: RefCell<String>,
 }
 
 impl Conversation {
@@ -114,6 +119,7 @@ impl Conversation {
                 LineEvent::LineTooLong => return self.write(LINE_TOO_LONG).await,
                 LineEvent::PayloadTooLong => return self.refuse(PAYLOAD_TOO_LONG).await,
                 LineEvent::Nothing => {
+                    self.flush().await?;
                     let count = self.read(&mut bytes).await?;
                     if count == 0 {
                         return Ok(());
@@ -182,6 +188,9 @@ impl Conversation {
                 }
                 _ if self.session.quits => return Ok(()),
                 CommandOutcome::Answer(answer) => {
+                    if matches!(answer, CommandAnswer::Pending(_)) {
+                        self.flush().await?;
+                    }
                     let answer = match changes {
                         // A command that changes nothing ends with its caller (`wait 1h`).
                         None if !self.shared.is_master() => select! {
@@ -259,6 +268,7 @@ impl Conversation {
 
     /// `_getsocks`: has an answer of its own format, and the session ends after it.
     async fn give_sockets(&mut self, control: &dyn Control) -> io::Result<()> {
+        self.flush().await?;
         if self.session.exposes {
             let mut all = control.listening_sockets();
             all.extend(self.shared.sockets());
@@ -270,6 +280,7 @@ impl Conversation {
 
     /// `_gettables`, as [`Self::give_sockets`].
     async fn give_table_channel(&mut self, control: &dyn Control) -> io::Result<()> {
+        self.flush().await?;
         self.session.quits = true;
         if self.session.exposes
             && let Some(channel) = control.table_channel()
@@ -358,6 +369,7 @@ impl Conversation {
         mut first: Vec<u8>,
         hidden: usize,
     ) -> io::Result<()> {
+        self.flush().await?;
         first.extend_from_slice(&self.reader.take_rest());
         let worker = Stream::from_fd(socket).map_err(io::Error::other)?;
         let moved = Cell::new(Instant::now());
@@ -413,8 +425,9 @@ impl Conversation {
                 self.write(&text).await
             }
             CommandAnswer::Batches(mut batches) => {
+                self.flush().await?;
                 while let Some(text) = batches.next().await {
-                    self.write(&text).await?;
+                    self.send(&text).await?;
                 }
                 self.write("\n").await
             }
@@ -462,6 +475,7 @@ impl Conversation {
                 while let Some(batch) = batches.next().await {
                     escape_json(&batch, &mut text);
                     self.write(&text).await?;
+                    self.flush().await?;
                     text.clear();
                 }
                 text.push_str(json::END);
@@ -495,8 +509,27 @@ impl Conversation {
         self.answer(CommandAnswer::error(why), "", false).await
     }
 
-    /// Writes as fast as the caller reads; fails if it reads nothing for the idle timeout.
+    /// Writes to the caller. The end is sent with what follows it, or when the caller is waited for.
     async fn write(&self, text: &str) -> io::Result<()> {
+        let length = {
+            let mut unsent = self.unsent.borrow_mut();
+            unsent.push_str(text);
+            unsent.len()
+        };
+        match length >= WRITE_BYTES {
+            true => self.flush().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Sends what was written.
+    async fn flush(&self) -> io::Result<()> {
+        let unsent = self.unsent.take();
+        self.send(&unsent).await
+    }
+
+    /// Sends as fast as the caller reads; fails if it reads nothing for the idle timeout.
+    async fn send(&self, text: &str) -> io::Result<()> {
         let bytes = bytes_of_text(text);
         let mut rest = &*bytes;
         while !rest.is_empty() {

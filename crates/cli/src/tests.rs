@@ -352,6 +352,27 @@ fn what_is_too_long_is_answered_and_closes() {
 }
 
 #[test]
+fn an_answer_and_its_prompt_come_in_one_write() {
+    let server = worker("one-write", limits(), 1);
+    let mut caller = server.connect();
+    let mut bytes = [0; 4096];
+    caller.write_all(b"prompt\n").unwrap();
+    assert_eq!(caller.read(&mut bytes).unwrap(), b"\n> ".len());
+    caller.set_nonblocking(true).unwrap();
+    for _ in 0..2000 {
+        caller.write_all(b"show version\n").unwrap();
+        // It does not sleep, so that a gap between two writes is met.
+        let length = loop {
+            match caller.read(&mut bytes) {
+                Ok(length) => break length,
+                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
+            }
+        };
+        assert_eq!(&bytes[..length], b"9.9\n\n> ");
+    }
+}
+
+#[test]
 fn who_is_silent_or_does_not_read_leaves() {
     let short = CliLimits {
         idle: Duration::from_millis(100),

@@ -11,6 +11,9 @@ pub fn console_line(severity: Severity, text: &str) -> String {
     format!("{level:<11}({}) : {text}\n", std::process::id())
 }
 
+/// The notice about a reload that succeeded, whether or not something changed.
+pub const LOADED: &str = "Loading success.";
+
 /// The message about a reload that no command waits for.
 pub fn reload_message(outcome: &Result<ChangeReport, Refusal>) -> (Severity, String) {
     match outcome {

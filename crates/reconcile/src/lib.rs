@@ -50,7 +50,7 @@ mod work;
 mod write_back;
 
 pub use certificate_changes::{CertificateChangeLock, CertificateReplay, NextGeneration};
-pub use console::{console_line, reload_message};
+pub use console::{LOADED, console_line, reload_message};
 pub use controller::{Controller, RequestQueue};
 pub use file_editor::{FileEditor, ServerWords, WriteEffect, WriteResult};
 pub use handover::{ConfigChanges, HandoverRows, HandoverTable, ListOverrides, ProcessState};

@@ -6,6 +6,8 @@ use std::time::Instant;
 use ballast_cli::{ChangeRecord, ChangeScope};
 use ballast_handover::Message;
 use ballast_net::{ChildEnd, monotonic_us};
+use ballast_reconcile::{LOADED, console_line};
+use ballast_syntax::Severity;
 
 use super::supervisor::tell_supervisor;
 use super::{
@@ -130,31 +132,31 @@ impl MasterProcess<'_> {
     /// Ends a reload, and answers its callers.
     pub(super) fn finish_reload(&mut self, outcome: Result<String, String>) {
         self.phase = MasterPhase::Idle;
+        let (severity, text, status) = match outcome {
+            Ok(_) => (Severity::Notice, LOADED, "READY=1\nSTATUS=Ready."),
+            Err(_) => (
+                Severity::Alert,
+                "Reload failed: what ran before goes on.",
+                "READY=1\nSTATUS=Reload failed!",
+            ),
+        };
+        self.log_reload(&outcome);
+        // Callers take an answer without a message for a failure.
+        let told = |log: String| log + console_line(severity, text).as_str();
+        let outcome = outcome.map(told).map_err(told);
         {
             let mut workers = self.worker_set.workers();
             workers.reloads.all += 1;
-            let log = match &outcome {
-                Ok(log) => {
-                    workers.reloads.failed = 0;
-                    // The current worker serves the configuration that was read just now.
-                    workers.set_up_to_date();
-                    log
-                }
-                Err(log) => {
-                    workers.reloads.failed = 1;
-                    log
-                }
-            };
+            workers.reloads.failed = u32::from(outcome.is_err());
+            if outcome.is_ok() {
+                // The current worker serves the configuration that was read just now.
+                workers.set_up_to_date();
+            }
+            let (Ok(log) | Err(log)) = &outcome;
             workers.startup_log.clone_from(log);
         }
-        if outcome.is_ok() {
-            console::notice("Loading success.");
-            tell_supervisor(self.options, "READY=1\nSTATUS=Ready.");
-        } else {
-            console::alert("Reload failed: what ran before goes on.");
-            tell_supervisor(self.options, "READY=1\nSTATUS=Reload failed!");
-        }
-        self.log_reload(&outcome);
+        console::message(severity, text);
+        tell_supervisor(self.options, status);
         self.answer(&outcome);
         self.next_reload();
     }
