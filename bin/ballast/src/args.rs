@@ -349,6 +349,8 @@ fn options(words: &[String]) -> Result<ProgramCommand, UsageError> {
             }
             "c" => options.check_only = true,
             "D" => options.daemon = true,
+            // No name is asked for IPv6 alone.
+            "4" => {}
             "W" => options.master_worker = true,
             "Ws" => (options.master_worker, options.notify) = (true, true),
             "q" => options.quiet = true,
@@ -385,7 +387,7 @@ fn debug_flag(options: &mut Options, flag: &str) -> bool {
         "dS" => options.no_splice = true,
         "dV" => options.no_server_verify = true,
         "dc" => options.show_processors = true,
-        "de" | "dp" | "dk" | "dG" | "dL" | "dZ" | "dF" | "dI" => {}
+        "de" | "dp" | "dk" | "dG" | "dl" | "dL" | "dZ" | "dF" | "dI" | "dv" => {}
         _ => {
             return ["dM", "dK", "dt", "dT"]
                 .iter()

@@ -10,11 +10,11 @@ use ballast_syntax::{FixedFacts, HaproxyVersion, SslVersion};
 
 use crate::args::{OWN_COMMANDS, OwnCommand};
 
-/// The version of HAProxy's language that the program understands.
-pub(crate) const HAPROXY_VERSION: (u64, u64, u64) = (3, 2, 0);
+/// The version of HAProxy's language that the program understands: the newest one that it was compared with.
+pub(crate) const HAPROXY_VERSION: (u64, u64, u64) = (3, 2, 26);
 
 /// The version of the language with ours, as tools parse it.
-pub(crate) const VERSION: &str = concat!("3.2.0-ballast", env!("CARGO_PKG_VERSION"));
+pub(crate) const VERSION: &str = concat!("3.2.26-ballast", env!("CARGO_PKG_VERSION"));
 
 /// The date of this version.
 pub(crate) const RELEASE_DATE: &str = "2026/11/21";
@@ -46,17 +46,22 @@ impl ProgramName {
     }
 }
 
-/// Features that are built in, by HAProxy's names. `feature()` is false for all others.
+/// Features that are built in, by HAProxy's names: for CRYPT_H and LIBCRYPT hashed passwords work, PCRE2 is
+/// the dialect of regular expressions. `feature()` is false for all others.
 const FEATURES: &[&str] = &[
     "ACCEPT4",
     "CPU_AFFINITY",
+    "CRYPT_H",
     "EPOLL",
     "GETADDRINFO",
+    "LIBCRYPT",
     "LINUX_SPLICE",
     "LINUX_TPROXY",
     "NETFILTER",
     "NS",
     "OPENSSL",
+    "OPENSSL_AWSLC",
+    "PCRE2",
     "PRCTL",
     "PROMEX",
     "RT",
@@ -72,24 +77,20 @@ const MISSING_FEATURES: &[&str] = &[
     "51DEGREES",
     "BACKTRACE",
     "CLOSEFROM",
-    "CRYPT_H",
     "DEVICEATLAS",
     "DL",
     "ENGINE",
     "EVPORTS",
     "KQUEUE",
-    "LIBCRYPT",
     "LIBATOMIC",
     "LINUX_CAP",
     "LUA",
     "MATH",
     "MEMORY_PROFILING",
     "OBSOLETE_LINKER",
-    "OPENSSL_AWSLC",
     "OPENSSL_WOLFSSL",
     "OT",
     "PCRE",
-    "PCRE2",
     "PCRE2_JIT",
     "PCRE_JIT",
     "POLL",
@@ -111,12 +112,18 @@ pub(crate) fn facts() -> FixedFacts {
     FixedFacts {
         version: HaproxyVersion::release(major, minor, patch),
         features: FEATURES.iter().map(|&name| name.to_owned()).collect(),
-        enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT", "SPLICE"]
-            .map(str::to_owned)
-            .to_vec(),
+        enabled: [
+            "EPOLL",
+            "FAST-FORWARD",
+            "GETADDRINFO",
+            "REUSEPORT",
+            "SPLICE",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         // Files ask for it before they use words that came with it: those of 3.0 are here.
         openssl_version: SslVersion::parse("3.0.0"),
-        ssl_library: Some("rustls".to_owned()),
+        ssl_library: Some("AWS-LC under rustls".to_owned()),
         awslc_api: None,
     }
 }
@@ -170,11 +177,12 @@ pub(crate) fn long(name: ProgramName) -> String {
          Built with rustls on AWS-LC : TLSv1.2 TLSv1.3\n\
          Built with network namespace support.\n\
          Built with transparent proxy support using: IP_TRANSPARENT IPV6_TRANSPARENT\n\
-         Encrypted password support via crypt(3): no\n\n\
+         Encrypted password support via crypt(3): yes\n\n\
          Available polling systems :\n      epoll : pref=300,  test result OK\n\
          Total: 1 (1 usable), will use epoll.\n\n\
          Available multiplexer protocols :\n\
          (protocols marked as <default> cannot be specified using 'proto' keyword)\n\
+         \u{20}        h2 : mode=HTTP  side=FE|BE  mux=H2    flags=HTX|HOL_RISK|NO_UPG\n\
          \u{20} <default> : mode=HTTP  side=FE|BE  mux=H1    flags=HTX\n\
          \u{20}        h1 : mode=HTTP  side=FE|BE  mux=H1    flags=HTX|NO_UPG\n\
          \u{20} <default> : mode=TCP   side=FE|BE  mux=PASS  flags=\n\
@@ -219,7 +227,7 @@ pub(crate) fn usage(name: ProgramName) -> String {
          \u{20}       -dc             print the processors, and where threads run\n\
          \u{20}       -dW             warnings are errors\n\
          \u{20}       -sf, -st <pid>* processes to be asked to finish, to be ended\n\
-         \u{20}       -dM, -dK, -dt, -dT, -de, -dp, -dk, -dG, -dL, -dZ, -dF, -dI\n\
+         \u{20}       -4, -dM, -dK, -dt, -dT, -de, -dp, -dk, -dG, -dl, -dL, -dv, -dZ, -dF, -dI\n\
          \u{20}                       understood, and without effect\n\
          \n\
          Commands of its own:\n{}",
@@ -269,7 +277,7 @@ mod tests {
             ProgramName::Haproxy
         );
         assert_eq!(ProgramName::of_command("./ballast"), ProgramName::Ballast);
-        assert!(first_line(ProgramName::Haproxy).starts_with("HAProxy version 3.2.0-ballast"));
+        assert!(first_line(ProgramName::Haproxy).starts_with("HAProxy version 3.2.26-ballast"));
         assert!(first_line(ProgramName::Ballast).starts_with("Ballast version "));
         assert!(long(ProgramName::Haproxy).contains("Feature list : "));
     }

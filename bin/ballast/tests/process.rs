@@ -321,7 +321,7 @@ fn called_haproxy_it_says_so() {
     std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
     let output = Command::new(link).arg("-vv").output().unwrap();
     let said = text(&output.stdout);
-    assert!(said.starts_with("HAProxy version 3.2.0-ballast"), "{said}");
+    assert!(said.starts_with("HAProxy version 3.2.26-ballast"), "{said}");
     assert!(said.contains("Feature list : "), "{said}");
 }
 
@@ -528,7 +528,7 @@ fn a_master_watches_its_worker() {
     let info = ask(&stage.path("master"), "@1 show info");
     assert!(info.contains(&format!("Pid: {pid}")), "{info}");
     assert!(ask(&stage.path("cli"), "show info").contains(&format!("Pid: {pid}")));
-    assert!(ask(&stage.path("master"), "show version").contains("3.2.0-ballast"));
+    assert!(ask(&stage.path("master"), "show version").contains("3.2.26-ballast"));
     Command::new("kill")
         .args(["-KILL", &pid.to_string()])
         .status()

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use ballast_expr::{AclSet, Condition, Expr, LogFormat, Usage, text_of_bytes};
 use ballast_syntax::{
-    Diagnostic, SourceLine, Span, TimeUnit, ValueError, ValueErrorKind, Word, parse_duration,
-    parse_size,
+    Diagnostic, Severity, SourceLine, Span, TimeUnit, ValueError, ValueErrorKind, Word, parse_size,
+    parse_time, trailing_after_time,
 };
 
 use crate::context::suggestion;
@@ -36,6 +36,8 @@ pub(crate) struct Args<'a> {
     at: usize,
     /// The prefix of the keyword.
     pub prefix: Prefix,
+    /// What is to be told of values that were taken.
+    warnings: Vec<Diagnostic>,
 }
 
 impl<'a> Args<'a> {
@@ -59,7 +61,29 @@ impl<'a> Args<'a> {
             keyword_span,
             at,
             prefix,
+            warnings: Vec::new(),
         }
+    }
+
+    /// What is to be told of values that were taken.
+    pub(crate) fn take_warnings(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Reads a time, the word taken last or a part of it; what stands behind its unit is told of.
+    ///
+    /// # Errors
+    /// When it is invalid.
+    pub(crate) fn read_time(&mut self, text: &str, unit: TimeUnit) -> Result<u32, ValueError> {
+        let time = parse_time(text, unit)?;
+        if let Some(found) = time.trailing {
+            let warning = self.wrong(trailing_after_time(text, found));
+            self.warnings.push(Diagnostic {
+                severity: Severity::Warning,
+                ..warning
+            });
+        }
+        Ok(time.count)
     }
 
     /// The same cursor for a word of the line that has its own arguments (`inter` of a server): the
@@ -249,7 +273,12 @@ impl<'a> Args<'a> {
     /// When there is none, or it is invalid.
     pub(crate) fn time_in(&mut self, what: &str, unit: TimeUnit) -> Result<Duration, Diagnostic> {
         let text = self.text(what)?;
-        parse_duration(text, unit).map_err(|error| self.value_error(text, "time", error))
+        let count = self
+            .read_time(text, unit)
+            .map_err(|error| self.value_error(text, "time", error))?;
+        Ok(Duration::from_micros(
+            u64::from(count) * unit.microseconds(),
+        ))
     }
 
     /// Takes a size in bytes of at most `max`.

@@ -228,7 +228,11 @@ pub(crate) fn perform<C: 'static>(
         let word = row.keyword.word;
         return Err(unexposed(&format!("'{word}' directive")).at(span));
     }
-    (row.handler)(target, args, context)?;
+    let done = (row.handler)(target, args, context);
+    for warning in args.take_warnings() {
+        context.report(warning);
+    }
+    done?;
     match row.keyword.state {
         KeywordState::Unimplemented(feature) if args.prefix == Prefix::None => {
             context.unimplemented(row.keyword.word, feature, span);

@@ -99,11 +99,10 @@ impl Expr {
         let first = words
             .first()
             .ok_or_else(|| ExpressionError::new("missing sample expression", 0..0))?;
-        let (mut expr, end) = match first.strip_suffix(',') {
-            Some(before) if words.len() > 1 => Expr::parse_prefix(before.trim_end_matches(','), 0)?,
-            _ => Expr::parse_prefix(first, 0)?,
-        };
-        if !first[end..].chars().all(|c| c == ',') {
+        // A comma at the end of a word announces a converter, and need not be followed by one.
+        let first = first.trim_end_matches(',');
+        let (mut expr, end) = Expr::parse_prefix(first, 0)?;
+        if end < first.len() {
             return Err(trailing(first, end));
         }
         let mut used = 1;
@@ -112,10 +111,11 @@ impl Expr {
             if conv::converter(name).is_none() || name.is_empty() {
                 break;
             }
+            let word = word.trim_end_matches(',');
             let end = expr
                 .parse_converters(word, 0)
                 .map_err(|error| error.in_word(used))?;
-            if end < word.len() && word[end..] != *"," {
+            if end < word.len() {
                 return Err(trailing(word, end).in_word(used));
             }
             used += 1;

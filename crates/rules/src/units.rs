@@ -13,14 +13,9 @@ pub(crate) const DELAY_MS_MAX: u64 = (1 << 31) - 1;
 /// With the byte range at fault.
 pub fn parse_delay(text: &str) -> Result<Duration, ExpressionError> {
     let (number, unit, at) = split(text)?;
-    let micros: u64 = match unit {
-        "us" => 1,
-        "" | "ms" => 1_000,
-        "s" => 1_000_000,
-        "m" => 60_000_000,
-        "h" => 3_600_000_000,
-        "d" => 86_400_000_000,
-        _ => return Err(unexpected(text, at)),
+    let (micros, _) = match unit {
+        "" => (1_000, ""),
+        _ => leading_unit(unit).ok_or_else(|| unexpected(text, at))?,
     };
     let micros = number
         .checked_mul(micros)
@@ -34,6 +29,34 @@ pub fn parse_delay(text: &str) -> Result<Duration, ExpressionError> {
             0..text.len(),
         )),
     }
+}
+
+/// The microseconds of the unit that a suffix begins with, and what follows it.
+fn leading_unit(suffix: &str) -> Option<(u64, &str)> {
+    // `ms` before `m`.
+    const UNITS: [(&str, u64); 6] = [
+        ("us", 1),
+        ("ms", 1_000),
+        ("s", 1_000_000),
+        ("m", 60_000_000),
+        ("h", 3_600_000_000),
+        ("d", 86_400_000_000),
+    ];
+    UNITS
+        .iter()
+        .find_map(|(unit, micros)| Some((*micros, suffix.strip_prefix(unit)?)))
+}
+
+/// The warning about what stands behind the unit of a time: it is not read, as in HAProxy, whose words
+/// these are.
+pub(crate) fn warning_of_delay(text: &str) -> Option<String> {
+    let (_, unit, _) = split(text).ok()?;
+    let found = leading_unit(unit)?.1.chars().next()?;
+    Some(format!(
+        "unexpected character '{found}' after the timer value '{text}', only (us=microseconds,\
+         ms=milliseconds,s=seconds,m=minutes,h=hours,d=days) are supported. This will be reported \
+         as an error in next versions."
+    ))
 }
 
 /// A size: a number and `k`, `m` or `g`.
@@ -109,6 +132,13 @@ mod tests {
         assert_eq!(ms("2s"), Ok(2_000));
         assert_eq!(ms("1us"), Ok(1));
         assert_eq!(ms("0"), Ok(0));
+        assert_eq!(ms("5sec"), Ok(5_000));
+        assert!(
+            warning_of_delay("5sec")
+                .unwrap()
+                .contains("'e' after the timer value '5sec'")
+        );
+        assert_eq!(warning_of_delay("5ms"), None);
         assert!(ms("30d").is_err() && ms("").is_err() && ms("5x").is_err() && ms("-1").is_err());
         assert_eq!(parse_size("16k"), Ok(16_384));
         assert!(

@@ -44,6 +44,8 @@ pub use line::{Directive, LineKind, LinePart, LinePartKind, SourceLine};
 pub use parser::{Parser, parse, parse_str};
 pub use section::{SECTIONS, Section, SectionKind, SectionNaming, SectionPlace, SectionRow};
 pub use source::{FileId, Location, SourceMap, Span};
-pub use value::{TimeUnit, ValueError, ValueErrorKind, parse_duration, parse_size, parse_time};
+pub use value::{
+    ParsedTime, TimeUnit, ValueError, ValueErrorKind, parse_size, parse_time, trailing_after_time,
+};
 pub use version::{HaproxyVersion, SslVersion};
 pub use word::Word;

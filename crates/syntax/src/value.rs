@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::time::Duration;
 
 /// A unit of time.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -46,9 +45,10 @@ impl TimeUnit {
         }
     }
 
-    /// The unit for a suffix.
+    /// The unit that a suffix begins with, and what follows it.
     #[must_use]
-    pub fn of(suffix: &str) -> Option<Self> {
+    pub fn leading(suffix: &str) -> Option<(Self, &str)> {
+        // `ms` before `m`.
         let all = [
             Self::Microsecond,
             Self::Millisecond,
@@ -57,7 +57,8 @@ impl TimeUnit {
             Self::Hour,
             Self::Day,
         ];
-        all.into_iter().find(|unit| unit.suffix() == suffix)
+        all.into_iter()
+            .find_map(|unit| Some((unit, suffix.strip_prefix(unit.suffix())?)))
     }
 }
 
@@ -110,18 +111,28 @@ impl std::error::Error for ValueError {}
 /// The largest time, in the unit of the keyword: 24.8 days for the usual milliseconds.
 const TIME_MAX: u64 = i32::MAX as u64;
 
+/// A time, and what stood behind it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ParsedTime {
+    /// In the unit of the keyword.
+    pub count: u32,
+    /// The first character behind the unit. It is not read (`5sec`), and the operator is told.
+    pub trailing: Option<char>,
+}
+
 /// Parses a time: digits and one of `us ms s m h d`, or `unit` when there is none. The result is in
-/// `unit`, rounded up, so that only zero becomes zero (`1us` is 1 ms), and is at most 2147483647.
+/// `unit`, rounded up, so that only zero becomes zero (`1us` is 1 ms), and is at most 2147483647. What
+/// follows the unit is not read, as in HAProxy.
 ///
 /// # Errors
 ///
 /// When the text is empty, does not start with a digit, has another suffix, or is too large.
-pub fn parse_time(text: &str, unit: TimeUnit) -> Result<u32, ValueError> {
+pub fn parse_time(text: &str, unit: TimeUnit) -> Result<ParsedTime, ValueError> {
     let (number, suffix) = leading_digits(text)?;
     let suffix_at = text.len() - suffix.len();
-    let written = match suffix {
-        "" => unit,
-        _ => TimeUnit::of(suffix).ok_or_else(|| unexpected_in_suffix(suffix, suffix_at))?,
+    let (written, rest) = match suffix {
+        "" => (unit, ""),
+        _ => TimeUnit::leading(suffix).ok_or_else(|| unexpected(suffix, suffix_at))?,
     };
     let overflow = || ValueError {
         kind: ValueErrorKind::Overflow {
@@ -137,17 +148,20 @@ pub fn parse_time(text: &str, unit: TimeUnit) -> Result<u32, ValueError> {
     if value > TIME_MAX {
         return Err(overflow());
     }
-    Ok(u32::try_from(value).expect("TIME_MAX fits 32 bits"))
+    Ok(ParsedTime {
+        count: u32::try_from(value).expect("TIME_MAX fits 32 bits"),
+        trailing: rest.chars().next(),
+    })
 }
 
-/// Parses a time as [`parse_time`] does, rounding included, as a duration.
-///
-/// # Errors
-///
-/// As [`parse_time`].
-pub fn parse_duration(text: &str, unit: TimeUnit) -> Result<Duration, ValueError> {
-    let count = u64::from(parse_time(text, unit)?);
-    Ok(Duration::from_micros(count * unit.microseconds()))
+/// The warning about what stands behind the unit of a time; 3.2's words.
+#[must_use]
+pub fn trailing_after_time(text: &str, found: char) -> String {
+    format!(
+        "unexpected character '{found}' after the timer value '{text}', only (us=microseconds,\
+         ms=milliseconds,s=seconds,m=minutes,h=hours,d=days) are supported. This will be reported \
+         as an error in next versions."
+    )
 }
 
 /// Parses a size: digits and one of `k m g` in either case (1024, 1024^2, 1024^3), at most `max`.
@@ -198,15 +212,6 @@ fn leading_digits(text: &str) -> Result<(Option<u64>, &str), ValueError> {
     Ok((text[..text.len() - suffix.len()].parse().ok(), suffix))
 }
 
-/// The first character of a suffix that is not a unit there.
-fn unexpected_in_suffix(suffix: &str, at: usize) -> ValueError {
-    let known = ["us", "ms", "s", "m", "h", "d"]
-        .iter()
-        .filter(|unit| suffix.starts_with(**unit));
-    let skip = known.map(|unit| unit.len()).max().unwrap_or(0);
-    unexpected(&suffix[skip..], at + skip)
-}
-
 fn unexpected(rest: &str, at: usize) -> ValueError {
     let found = rest.chars().next().unwrap_or('\0');
     ValueError {
@@ -220,7 +225,9 @@ mod tests {
     use super::*;
 
     fn time(text: &str) -> Result<u32, ValueErrorKind> {
-        parse_time(text, TimeUnit::Millisecond).map_err(|error| error.kind)
+        parse_time(text, TimeUnit::Millisecond)
+            .map(|time| time.count)
+            .map_err(|error| error.kind)
     }
 
     #[test]
@@ -244,16 +251,9 @@ mod tests {
         for (text, value) in values {
             assert_eq!(time(text), Ok(value), "{text}");
         }
-        assert_eq!(parse_time("1999ms", TimeUnit::Second), Ok(2));
-        assert_eq!(parse_time("100d", TimeUnit::Second), Ok(8_640_000));
-        assert_eq!(
-            parse_duration("5", TimeUnit::Second),
-            Ok(Duration::from_secs(5))
-        );
-        assert_eq!(
-            parse_duration("1500us", TimeUnit::Millisecond),
-            Ok(Duration::from_millis(2))
-        );
+        let seconds = |text| parse_time(text, TimeUnit::Second).map(|time| time.count);
+        assert_eq!(seconds("1999ms"), Ok(2));
+        assert_eq!(seconds("100d"), Ok(8_640_000));
     }
 
     #[test]
@@ -279,9 +279,6 @@ mod tests {
             ("s", 's', 0),
             ("10S", 'S', 2),
             ("0x10", 'x', 1),
-            ("10sx", 'x', 3),
-            ("1h30m", '3', 2),
-            ("10msx", 'x', 4),
             ("5 s", ' ', 1),
             ("5é", 'é', 1),
         ];
@@ -294,6 +291,24 @@ mod tests {
             );
         }
         assert_eq!(time(""), Err(ValueErrorKind::Empty));
+    }
+
+    #[test]
+    fn what_follows_a_unit_is_not_read_and_told() {
+        let values = [
+            ("5s", 5_000, None),
+            ("5sec", 5_000, Some('e')),
+            ("5min", 300_000, Some('i')),
+            ("5msec", 5, Some('e')),
+            ("1h30m", 3_600_000, Some('3')),
+            ("10msx", 10, Some('x')),
+            ("5usx", 1, Some('x')),
+            ("5s ", 5_000, Some(' ')),
+        ];
+        for (text, count, trailing) in values {
+            let time = ParsedTime { count, trailing };
+            assert_eq!(parse_time(text, TimeUnit::Millisecond), Ok(time), "{text}");
+        }
     }
 
     #[test]

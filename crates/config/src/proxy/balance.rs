@@ -108,6 +108,10 @@ fn balance(
         "rdp-cookie" => Balance::RdpCookie("mstshash".to_owned()),
         "hash" => {
             let what = "a sample expression";
+            if let Some(other) = args.texts().get(1) {
+                let message = format!("balance hash takes no other argument (got '{other}').");
+                return Err(args.wrong(message));
+            }
             let span = args.peek_word().map_or(args.span(), |word| word.span());
             let expr = expressions::expr(draft, args, context, what, &[Phase::SelectServer])?;
             if expr.fetch.needs.intersects(Needs::RAW_BYTES) {

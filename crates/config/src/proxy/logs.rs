@@ -7,7 +7,7 @@ use ballast_expr::{
     TCP_LOG_FORMAT, Usage,
 };
 use ballast_model::{LogStep, LogSteps};
-use ballast_syntax::{Diagnostic, Span};
+use ballast_syntax::{Diagnostic, SectionKind, Span};
 
 use super::expressions;
 use crate::args::{Args, Prefix};
@@ -139,8 +139,12 @@ pub(super) const ROWS: &[R] = &[
         "<format>",
         "what the unique id of a request is made of",
         |draft, args, context| {
-            let phases = [Phase::FrontendRequest];
-            let (format, span) = format(draft, args, context, Usage::UniqueId, &phases)?;
+            // It is made when it is first needed: a backend's section may ask what is known there.
+            let phases = match draft.kind {
+                SectionKind::Backend => &[Phase::FrontendRequest, Phase::BackendRequest][..],
+                _ => &[Phase::FrontendRequest],
+            };
+            let (format, span) = format(draft, args, context, Usage::UniqueId, phases)?;
             let raw = format.raw_samples().map(|word| (word, span));
             draft.section_state.raw_samples.extend(raw);
             draft.common.unique_id_format = Some(format);

@@ -296,7 +296,7 @@ fn attribute(cookie: &mut CookiePersistence, args: &mut Args<'_>) -> Result<(), 
     Ok(())
 }
 
-const RETRYABLE: &[u16] = &[401, 403, 404, 408, 425, 429, 500, 501, 502, 503, 504];
+const RETRYABLE: &[u16] = &[401, 403, 404, 408, 421, 425, 429, 500, 501, 502, 503, 504];
 
 fn retry_on(
     draft: &mut ProxyDraft,
@@ -346,7 +346,7 @@ fn retry_on(
                         "all-retryable-errors",
                     ];
                     return Err(suggestion(args.wrong(message), other, known)
-                        .note("statuses: 401 403 404 408 425 429 500 501 502 503 504"));
+                        .note("statuses: 401 403 404 408 421 425 429 500 501 502 503 504"));
                 }
             },
         }

@@ -5,7 +5,7 @@
 use ballast_model::{StickTable, TableSettings};
 use ballast_stick::{DataKind, DataType, KeyType, ServerKeyKind, StoredType};
 use ballast_syntax::{
-    Diagnostic, SectionKind, Span, TimeUnit, ValueError, ValueErrorKind, parse_size, parse_time,
+    Diagnostic, SectionKind, Span, TimeUnit, ValueError, ValueErrorKind, parse_size,
 };
 
 use crate::args::Args;
@@ -167,7 +167,7 @@ impl Line<'_> {
 
     fn time(&self, args: &mut Args<'_>) -> Result<u32, Diagnostic> {
         let text = self.text(args)?;
-        parse_time(text, TimeUnit::Millisecond)
+        args.read_time(text, TimeUnit::Millisecond)
             .map_err(|error| self.value_error(text, &error, args))
     }
 
@@ -264,7 +264,7 @@ fn key_type(line: &Line<'_>, args: &mut Args<'_>) -> Result<KeyType, Diagnostic>
 fn stored(
     line: &Line<'_>,
     list: &str,
-    args: &Args<'_>,
+    args: &mut Args<'_>,
     context: &mut Context<'_>,
     all: &mut TableSettings,
 ) -> Result<(), Diagnostic> {
@@ -303,19 +303,21 @@ fn stored_type(
     line: &Line<'_>,
     name: &str,
     argument: Option<&str>,
-    args: &Args<'_>,
+    args: &mut Args<'_>,
 ) -> Result<StoredType, Diagnostic> {
     let Some(data_type) = DataType::by_word(name) else {
         let message = format!("{}: unknown store option '{name}'.", line.word);
         let known = DataType::ALL.iter().map(|one| one.word());
         return Err(suggestion(args.wrong(message), name, known));
     };
-    let failure = |what: &str| args.wrong(format!("{}: {what} store option '{name}'.", line.word));
+    let wrong = |args: &Args<'_>, what: &str| {
+        args.wrong(format!("{}: {what} store option '{name}'.", line.word))
+    };
     let mut one = StoredType::plain(data_type);
     let is_rate = data_type.kind() == DataKind::Rate;
     let mut rest = argument;
     if data_type.is_array() {
-        let text = rest.ok_or_else(|| failure("missing argument to"))?;
+        let text = rest.ok_or_else(|| wrong(args, "missing argument to"))?;
         let (count, period) = match text.split_once(',') {
             Some((count, period)) => (count, Some(period)),
             None => (text, None),
@@ -326,16 +328,17 @@ fn stored_type(
             .parse()
             .ok()
             .filter(|count| (1..=DataType::ELEMENTS_MAX).contains(count))
-            .ok_or_else(|| failure("array size is out of allowed range (1-100) for"))?;
+            .ok_or_else(|| wrong(args, "array size is out of allowed range (1-100) for"))?;
         rest = period;
     }
     if is_rate {
-        let text = rest.ok_or_else(|| failure("missing argument to"))?;
+        let text = rest.ok_or_else(|| wrong(args, "missing argument to"))?;
         let period = text.split(',').next().unwrap_or_default();
-        one.period_ms = parse_time(period, TimeUnit::Millisecond)
-            .map_err(|_| failure("error when processing"))?;
+        one.period_ms = args
+            .read_time(period, TimeUnit::Millisecond)
+            .map_err(|_| wrong(args, "error when processing"))?;
     } else if rest.is_some() {
-        return Err(failure("unexpected argument to"));
+        return Err(wrong(args, "unexpected argument to"));
     }
     Ok(one)
 }

@@ -92,27 +92,30 @@ fn template(
     let prefix = args.word(what)?.text();
     check_name(args, prefix)?;
     let text = args.word(what)?.text();
-    let (first, last) = match text.split_once('-') {
-        Some((first, last)) => (first.parse().ok(), last.parse().ok()),
-        None => (Some(1), text.parse::<u32>().ok()),
-    };
-    let range = match (first, last) {
-        (Some(first), Some(last))
-            if first >= 1 && last >= first && last - first < TEMPLATE_COUNT_MAX =>
-        {
-            (first, last)
-        }
-        _ => {
-            return Err(args.wrong(format!(
-                "'server-template' : wrong number or range '{text}': it starts at 1, ascends and \
-                 makes at most {TEMPLATE_COUNT_MAX} servers"
-            )));
-        }
-    };
+    let range = template_range(text).ok_or_else(|| {
+        args.wrong(format!(
+            "'server-template' : wrong number or range '{text}': a number is at least 1, a range \
+             ascends, and there are at most {TEMPLATE_COUNT_MAX} servers"
+        ))
+    })?;
     let mut server_draft = begin(draft, prefix, args, context);
     server_draft.template = Some(range);
     let address_result = address(&mut server_draft, args, context, what);
     finish(draft, server_draft, args, context, address_result)
+}
+
+/// The numbers of the servers of a template: `3` is from 1 to 3, `0-2` from 0 to 2. What follows the digits
+/// is not read.
+fn template_range(text: &str) -> Option<(u32, u32)> {
+    let leading = |text: &str| -> Option<u32> {
+        let end = text.find(|c: char| !c.is_ascii_digit());
+        text[..end.unwrap_or(text.len())].parse().ok()
+    };
+    let (first, last) = match text.split_once('-') {
+        Some((first, last)) => (leading(first)?, leading(last)?),
+        None => (1, leading(text)?),
+    };
+    (first <= last && last - first < TEMPLATE_COUNT_MAX).then_some((first, last))
 }
 
 fn default_server(

@@ -401,7 +401,14 @@ fn tlv(
             None => text.parse().ok(),
         })
         .ok_or_else(|| args.wrong("'set-proxy-v2-tlv-fmt' expects (<id>) from 0 to 255"))?;
-    let format: LogFormat = args.format("a format", Usage::Text)?;
+    // Without a format the value is empty.
+    let format = match args.peek_word() {
+        Some(word) if !word.bytes().is_empty() => args.format("a format", Usage::Text)?,
+        _ => {
+            args.next();
+            LogFormat::literal("", Usage::Text)
+        }
+    };
     context.check_format(&format, args.keyword_span());
     server_draft.proxy_protocol.options.tlvs.push((id, format));
     Ok(())

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::words::{ACL_WORDS, AclWord};
 use crate::cast_help::missing_cast;
 use crate::config_line::ConfigLine;
+use crate::conv::converter;
 use crate::error::ExpressionError;
-use crate::expr::{Expr, ExpressionReference, fetch_name_end};
+use crate::expr::{Expr, ExpressionReference, fetch_name_end, name_end};
 use crate::fetch::{fetch, fetches};
 use crate::links::Links;
 use crate::pattern::{self, Handle, MatchMethod, Words};
@@ -126,6 +127,7 @@ impl Criterion {
         let mut flags = Flags::default();
         let mut sources = Vec::new();
         let mut at = parse_flags(words, &mut flags, &mut sources)?;
+        let default_method = default_method.or_else(|| method_of_next(first, words.get(1)));
         let method = match flags.method.or(default_method) {
             Some(method) => method,
             None => {
@@ -267,6 +269,14 @@ impl Criterion {
             _ => self.expr.fetch.word,
         }
     }
+}
+
+/// The method of a converter that stands behind a comma in a word of its own (`req.payload(0,2), lower x`).
+/// HAProxy judges the method by it, and reads the word as a pattern all the same.
+fn method_of_next(first: &str, next: Option<&&str>) -> Option<MatchMethod> {
+    let next = next.filter(|_| first.ends_with(','))?;
+    let row = converter(&next[..name_end(next, 0)])?;
+    MatchMethod::of_kind(row.out)
 }
 
 /// The sample of a criterion; an ACL word without converters brings its own method.

@@ -111,11 +111,18 @@ fn a_file_loses_comments_blanks_and_carriage_returns() {
 }
 
 #[test]
-fn a_map_line_without_a_value_is_refused_with_its_number() {
+fn a_map_line_without_a_value_has_an_empty_one_where_its_type_allows() {
     let store = Store::new();
-    let mut files = |_: &str| Ok(b"a 1\nb\n".to_vec());
-    let error = store
+    let mut files = |_: &str| Ok(b"a 1\nb\nc \n".to_vec());
+    let handle = store
         .map("m", MatchMethod::Str, MapKind::Str, &mut files)
+        .unwrap();
+    assert_eq!(value(&handle, "b").as_deref(), Some(""));
+    assert_eq!(value(&handle, "c").as_deref(), Some(""));
+    assert_eq!(value(&handle, "d"), None);
+    let mut files = |_: &str| Ok(b"1.2.3.4 10.0.0.1\n1.2.3.5\n".to_vec());
+    let error = store
+        .map("i", MatchMethod::Ip, MapKind::Ip, &mut files)
         .unwrap_err();
     assert!(error.message.contains("line 2"), "{error}");
     let mut files = |_: &str| Ok(b"a 1\nb x\n".to_vec());

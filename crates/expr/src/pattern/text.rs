@@ -32,13 +32,8 @@ pub(super) fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<EntryLine>
             continue;
         }
         let pair = if as_map {
+            // A key alone has an empty value.
             let (key, value) = key_and_value(text);
-            if value.is_empty() {
-                return Err(ExpressionError::new(
-                    format!("line {number}: expecting a value after the key '{key}'"),
-                    0..0,
-                ));
-            }
             (Arc::from(key), Some(Arc::from(value)))
         } else {
             (Arc::from(text), None)

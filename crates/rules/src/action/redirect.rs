@@ -1,6 +1,6 @@
 //! `redirect`: a response that sends the client to another location.
 
-use ballast_expr::{ExpressionError, Linker, LogFormat, Usage, bytes_of_text};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request};
 
 use super::{header_value, reply};
@@ -16,7 +16,8 @@ pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "redirect",
     RuleSetFlags::of(&[RuleSetKind::HttpRequest, RuleSetKind::HttpResponse]),
     "{ location | prefix | scheme } <to> [ code <code> ] [ drop-query ] [ keep-query ] \
-     [ append-slash ] [ ignore-empty ] [ set-cookie <name[=value]> ] [ clear-cookie <name[=]> ]",
+     [ append-slash ] [ ignore-empty ] [ set-cookie <name[=value]> ] \
+     [ set-cookie-fmt <format> ] [ clear-cookie <name[=]> ]",
     "send the client elsewhere",
     |args| boxed(parse(args)),
 )
@@ -28,6 +29,7 @@ pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
         "redirect prefix https://www.example.com drop-query append-slash",
         "redirect location / clear-cookie USERID= if TRUE",
         "redirect code 301 location %[path,lower] ignore-empty",
+        "redirect location / set-cookie-fmt from=%[src]",
     ],
     &[
         "redirect",
@@ -36,6 +38,8 @@ pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
         "redirect location / code 304",
         "redirect location / now",
         "redirect location %[nothing]",
+        "redirect location / set-cookie-fmt",
+        "redirect location / set-cookie-fmt from=%[nothing]",
     ],
 )];
 
@@ -51,7 +55,7 @@ struct Redirect {
     append_slash: bool,
     ignore_empty: bool,
     /// The whole value of `Set-Cookie`.
-    cookie: Option<String>,
+    cookie: Option<LogFormat>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -81,10 +85,16 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, ExpressionError> {
             "prefix" => to = Some((RedirectKind::Prefix, target(args, &missing)?)),
             "scheme" => to = Some((RedirectKind::Scheme, target(args, &missing)?)),
             "set-cookie" => {
-                redirect.cookie = Some(format!("{}; path=/;", args.text(&missing)?));
+                let cookie = format!("{}; path=/;", args.text(&missing)?);
+                redirect.cookie = Some(literal_cookie(args, &cookie)?);
+            }
+            "set-cookie-fmt" => {
+                let cookie = format!("{}; path=/;", args.text(&missing)?);
+                redirect.cookie = Some(args.format_of(&cookie, Usage::Http)?);
             }
             "clear-cookie" => {
-                redirect.cookie = Some(format!("{}; path=/; Max-Age=0;", args.text(&missing)?));
+                let cookie = format!("{}; path=/; Max-Age=0;", args.text(&missing)?);
+                redirect.cookie = Some(literal_cookie(args, &cookie)?);
             }
             "code" => redirect.code = code(args, &missing)?,
             "drop-query" => redirect.drop_query = true,
@@ -98,6 +108,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, ExpressionError> {
                     "location",
                     "scheme",
                     "set-cookie",
+                    "set-cookie-fmt",
                     "clear-cookie",
                     "drop-query",
                     "keep-query",
@@ -116,13 +127,15 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, ExpressionError> {
     if args.rule_set.is_response() && kind != RedirectKind::Location {
         return Err(args.error_before("response only supports redirect type 'location'"));
     }
-    if let Some(cookie) = &redirect.cookie
-        && header_value(cookie.as_bytes()).is_none()
-    {
-        return Err(args.error_before("a cookie cannot hold line ends"));
-    }
     (redirect.kind, redirect.target) = (kind, target);
     Ok(redirect)
+}
+
+fn literal_cookie(args: &mut Args<'_, '_, '_>, cookie: &str) -> Result<LogFormat, ExpressionError> {
+    if header_value(cookie.as_bytes()).is_none() {
+        return Err(args.error_before("a cookie cannot hold line ends"));
+    }
+    Ok(LogFormat::literal(cookie, Usage::Http))
 }
 
 /// A format, or in a `redirect` line a literal text.
@@ -152,7 +165,12 @@ impl Perform for Redirect {
         {
             return ActionOutcome::Next;
         }
-        match self.write(run_state) {
+        let cookie = self.cookie.as_ref().map(|cookie| {
+            let target = std::mem::take(&mut run_state.workspace.text);
+            run_state.render(cookie);
+            std::mem::replace(&mut run_state.workspace.text, target)
+        });
+        match self.write(run_state, cookie.as_deref()) {
             Ok(()) => ActionOutcome::Stop(Verdict::Respond(LocalResponse {
                 cause: ResponseCause::Redirect,
                 status: self.code,
@@ -163,12 +181,15 @@ impl Perform for Redirect {
     }
 
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
+        if let Some(cookie) = &mut self.cookie {
+            cookie.link(linker)?;
+        }
         self.target.link(linker)
     }
 }
 
 impl Redirect {
-    fn write(&self, run_state: &mut RunState<'_>) -> Result<(), NoRoom> {
+    fn write(&self, run_state: &mut RunState<'_>, cookie: Option<&[u8]>) -> Result<(), NoRoom> {
         let Workspace { text, out, .. } = &mut *run_state.workspace;
         out.clear();
         if let Some(request) = run_state.transaction.request_mut() {
@@ -186,8 +207,8 @@ impl Redirect {
         if matches!(self.code, 302 | 303 | 307) {
             fields.add(b"cache-control", b"no-cache")?;
         }
-        if let Some(cookie) = &self.cookie {
-            fields.add(b"set-cookie", &bytes_of_text(cookie))?;
+        if let Some(cookie) = cookie {
+            fields.add(b"set-cookie", header_value(cookie).ok_or(NoRoom)?)?;
         }
         Ok(())
     }

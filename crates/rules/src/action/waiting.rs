@@ -11,7 +11,7 @@ use crate::row::ActionRow;
 use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
 use crate::run_state::{ActionOutcome, RunState};
 use crate::setting::{ExchangeSetting, SettableTimeout};
-use crate::units::{DELAY_MS_MAX, parse_delay, parse_size};
+use crate::units::{DELAY_MS_MAX, parse_delay, parse_size, warning_of_delay};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
@@ -122,7 +122,9 @@ impl Delay {
                 args.head()
             ))),
             Ok(time) => {
+                let warning = warning_of_delay(text);
                 args.next();
+                warning.into_iter().for_each(|text| args.warn(text));
                 Ok(Delay::Fixed(time))
             }
             Err(error) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
@@ -318,6 +320,9 @@ fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<WaitForBody, ExpressionE
         let at = args.at() - 1;
         if word == "time" {
             time = Some(parse_delay(text).map_err(|error| error.in_word(at))?);
+            warning_of_delay(text)
+                .into_iter()
+                .for_each(|text| args.warn(text));
         } else {
             bytes_min = parse_size(text).map_err(|error| error.in_word(at))?;
         }
