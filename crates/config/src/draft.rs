@@ -102,6 +102,8 @@ pub(crate) struct ServerDraft {
     pub address_span: Option<Span>,
     /// Whether the address came with a port.
     pub has_port: bool,
+    /// Whether `port` says where checks go: it stands above the port of `addr`, wherever it stands.
+    pub has_check_port: bool,
     /// First and last number of a `server-template`.
     pub template: Option<(u32, u32)>,
     /// The place of `id`.
@@ -156,6 +158,7 @@ impl Default for ServerDraft {
             span: None,
             address_span: None,
             has_port: false,
+            has_check_port: false,
             template: None,
             id_span: None,
             track_span: None,

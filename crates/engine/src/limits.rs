@@ -4,13 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use ballast_model::{Backend, Config, RouteTarget, Server};
 
-/// The sum of `maxconn` of all frontends that can route to each backend.
+/// The sum of `maxconn` of all frontends that name each backend. Rules that compute a name do not count.
 #[derive(Debug, Default)]
-pub struct FullconnSums<'c> {
-    named: HashMap<&'c str, u64>,
-    /// Of frontends whose rules compute the backend's name: they may route to any backend.
-    any: u64,
-}
+pub struct FullconnSums<'c>(HashMap<&'c str, u64>);
 
 impl<'c> FullconnSums<'c> {
     /// Reads all frontends once.
@@ -21,34 +17,26 @@ impl<'c> FullconnSums<'c> {
             let max = u64::from(frontend.connection_count_max.unwrap_or(process_max));
             let mut names: HashSet<&str> =
                 frontend.default_backend.as_deref().into_iter().collect();
-            let mut computed = false;
             for route in &frontend.routes {
-                match &route.target {
-                    RouteTarget::Static(name) => {
-                        names.insert(name);
-                    }
-                    RouteTarget::Dynamic(_) => computed = true,
+                if let RouteTarget::Static(name) = &route.target {
+                    names.insert(name);
                 }
             }
-            if computed {
-                fullconn_sums.any += max;
-                continue;
-            }
             for name in names {
-                *fullconn_sums.named.entry(name).or_default() += max;
+                *fullconn_sums.0.entry(name).or_default() += max;
             }
         }
         fullconn_sums
     }
 
-    /// `fullconn` of a backend: what it says, or a tenth of what the frontends that can reach it
-    /// may let in together, at least 1 (configuration manual, "fullconn").
+    /// `fullconn` of a backend: what it says, or a tenth of what the frontends that name it may let
+    /// in together, at least 1 (configuration manual, "fullconn").
     pub fn of_backend(&self, backend: &Backend) -> u32 {
         if let Some(written) = backend.full_connections {
             return written.max(1);
         }
-        let named = self.named.get(backend.common.name.as_str()).copied();
-        let sum = self.any + named.unwrap_or(0);
+        let sum = self.0.get(backend.common.name.as_str());
+        let sum = sum.copied().unwrap_or(0);
         u32::try_from(sum.div_ceil(10)).unwrap_or(u32::MAX).max(1)
     }
 }

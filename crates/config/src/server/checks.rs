@@ -27,7 +27,7 @@ pub(super) const ROWS: &[R] = &[
         |server_draft, args, context| {
             let (address, port) = probe_address(args, context)?;
             server_draft.server.checks.address = Some(address);
-            if port.is_some() {
+            if port.is_some() && !server_draft.has_check_port {
                 server_draft.server.checks.port = port;
             }
             Ok(())
@@ -293,7 +293,9 @@ pub(super) const ROWS: &[R] = &[
         "<port>",
         "port that is probed instead of the server's",
         |server_draft, args, context| {
-            server_draft.server.checks.port = Some(port(args, context)?).filter(|port| *port > 0);
+            let said = Some(port(args, context)?).filter(|port| *port > 0);
+            server_draft.has_check_port = said.is_some();
+            server_draft.server.checks.port = said;
             Ok(())
         },
     )

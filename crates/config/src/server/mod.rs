@@ -270,9 +270,13 @@ pub(crate) fn resolve(
     context: &mut Context<'_>,
 ) -> Result<Option<Address>, String> {
     use ballast_model::InitAddr;
-    let Address::Name { port, .. } = &server_draft.server.address else {
+    let Address::Name { host, port, .. } = &server_draft.server.address else {
         return Ok(Some(server_draft.server.address.clone()));
     };
+    // The name of a service (RFC 2782): resolvers look for its hosts and ports, nobody else does.
+    if host.starts_with('_') && server_draft.resolvers.is_some() {
+        return Ok(None);
+    }
     let methods: &[InitAddr] = match server_draft.server.init_addr.as_slice() {
         [] => &[InitAddr::Last, InitAddr::Libc],
         methods => methods,
