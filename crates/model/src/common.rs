@@ -50,6 +50,8 @@ pub struct ProxyCommon {
     pub guid: Option<String>,
     /// Section name.
     pub name: String,
+    /// The servers that its expressions name, each behind its backend: they cannot be removed while it runs.
+    pub asked_servers: Vec<(String, String)>,
     /// Whether this is one half of a `listen` section.
     pub listen: bool,
     /// `mode`.

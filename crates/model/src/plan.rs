@@ -148,6 +148,9 @@ const WORDS: &[(&str, &str)] = &[
     ("kept_connection_count_max", "max-session-srv-conns"),
 ];
 
+/// Fields that are no keyword: whether a number was given or counted, and what the rules name.
+const NO_WORDS: &[&str] = &["id_is_explicit", "asked_servers"];
+
 /// The longest value that is shown, in bytes.
 const VALUE_BYTES_MAX: usize = 40;
 
@@ -157,8 +160,7 @@ fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
     let (old, new) = (printed(old), printed(new));
     let (old, new) = (fields(&old), fields(&new));
     new.iter()
-        // Whether a number was given or counted is not a keyword; the number is.
-        .filter(|(name, value)| **name != "id_is_explicit" && old.get(*name) != Some(value))
+        .filter(|(name, value)| !NO_WORDS.contains(name) && old.get(*name) != Some(value))
         .map(|(name, value)| {
             let word = WORDS.iter().find(|(field, _)| field == name);
             let word = word.map_or_else(|| name.replace('_', "-"), |(_, word)| (*word).to_owned());

@@ -203,7 +203,13 @@ pub(super) fn removal_obstacle(
         call_backend.model.use_servers.iter().any(
             |rule| matches!(&rule.target, UseServerTarget::Static(name) if name == server.name()),
         );
-    if tracked || used_by_rule {
+    let fronts = generation.frontends.iter().map(|one| &one.model.common);
+    let backs = generation.backends.iter().map(|one| &one.model.common);
+    let asked = fronts.chain(backs).any(|common| {
+        let mut asked = common.asked_servers.iter();
+        asked.any(|(backend, name)| backend == call_backend.name() && name == server.name())
+    });
+    if tracked || used_by_rule || asked {
         return Some(RemovalObstacle::Lasting(
             "This server cannot be removed at runtime due to other configuration elements \
              pointing to it.",

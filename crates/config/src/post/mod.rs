@@ -29,6 +29,7 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
     }
     ids::assign(drafts, context);
     names::check(drafts, context);
+    names::note_asked_servers(drafts);
     write_to::check(context);
     states::set_file_names(drafts, context);
     for draft in &mut drafts.proxies {

@@ -122,6 +122,25 @@ fn check_use_servers(draft: &ProxyDraft, context: &mut Context<'_>) {
     }
 }
 
+/// Notes the servers that the expressions of each proxy name.
+pub(super) fn note_asked_servers(drafts: &mut Drafts) {
+    for draft in &mut drafts.proxies {
+        let references = draft.section_state.references.iter();
+        let mut asked: Vec<_> = references
+            .filter_map(|(reference, _)| match reference {
+                ExpressionReference::Server { backend, server } => {
+                    let backend = backend.as_ref().unwrap_or(&draft.name);
+                    Some((backend.clone(), server.clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        asked.sort();
+        asked.dedup();
+        draft.common.asked_servers = asked;
+    }
+}
+
 /// The proxies, servers, tables and user lists that expressions name.
 fn check_references(
     (drafts, index): (&Drafts, &DraftIndex<'_>),
