@@ -37,6 +37,8 @@ pub struct ListedPatterns {
     pub is_used_as_map: bool,
     uses: Vec<(bool, ConfigLine)>,
     criterion: String,
+    /// The name of its file as it was written first.
+    written: String,
 }
 
 impl ListedPatterns {
@@ -49,7 +51,7 @@ impl ListedPatterns {
                 self.criterion, config_line.file, config_line.line
             );
         }
-        let mut text = format!("pattern loaded from file '{}'", self.list.name());
+        let mut text = format!("pattern loaded from file '{}'", self.written);
         for (at, (as_map, config_line)) in self.uses.iter().enumerate() {
             let word = if *as_map { "map" } else { "acl" };
             let used = if at == 0 { " used" } else { "," };
@@ -136,13 +138,23 @@ impl NamedList {
     }
 }
 
+/// The name of a list: `opt@` says that its file may be missing, `file@` says nothing.
+fn list_name(written: &str) -> &str {
+    let name = written.strip_prefix("opt@").unwrap_or(written);
+    name.strip_prefix("file@").unwrap_or(name)
+}
+
 /// The path of a list's file. None for virtual files and no name.
-fn path_of(name: &str) -> Option<&str> {
-    if name.is_empty() || name.starts_with("virt@") {
-        return None;
+fn path_of(written: &str) -> Option<&str> {
+    let is_virtual = written.is_empty() || written.starts_with("virt@");
+    (!is_virtual).then(|| list_name(written))
+}
+
+impl Identity {
+    /// The list of a file, however its name is written.
+    fn of_file(written: &str) -> Self {
+        Self::File(list_name(written).to_owned())
     }
-    let path = name.strip_prefix("opt@").unwrap_or(name);
-    Some(path.strip_prefix("file@").unwrap_or(path))
 }
 
 impl Store {
@@ -218,16 +230,16 @@ impl Store {
     /// The list or map of the file of that name.
     pub fn by_name(&self, name: &str) -> Option<Arc<PatternRef>> {
         let inner = self.lock();
-        let at = *inner.by_identity.get(&Identity::File(name.to_owned()))?;
+        let at = *inner.by_identity.get(&Identity::of_file(name))?;
         Some(Arc::clone(&inner.lists[at].listed.list))
     }
 
     /// The list of that name for a rule that changes it. What reads it may be linked later.
     pub fn list_to_change(&self, name: &str) -> NamedList {
         let mut inner = self.lock();
-        let known = inner.by_identity.get(&Identity::File(name.to_owned()));
+        let known = inner.by_identity.get(&Identity::of_file(name));
         let list = known.map(|at| Arc::clone(&inner.lists[*at].listed.list));
-        let named = inner.named.entry(name.to_owned()).or_default();
+        let named = inner.named.entry(list_name(name).to_owned()).or_default();
         if let Some(list) = list {
             named.0.get_or_init(|| list);
         }
@@ -243,7 +255,7 @@ impl Store {
                 inner.lists.iter().find(|known| known.listed.id == id)
             }
             None => {
-                let identity = Identity::File(reference.to_owned());
+                let identity = Identity::of_file(reference);
                 inner.by_identity.get(&identity).map(|at| &inner.lists[*at])
             }
         };
@@ -425,7 +437,7 @@ impl Store {
         files: &mut dyn PatternFileReader,
     ) -> Result<Arc<Handle>, ExpressionError> {
         let mut inner = self.lock();
-        let identity = Identity::File(name.to_owned());
+        let identity = Identity::of_file(name);
         let at = match inner.by_identity.get(&identity) {
             Some(at) => *at,
             None => {
@@ -436,7 +448,7 @@ impl Store {
             }
         };
         let config_line = inner.config_line;
-        if let Some(named) = inner.named.get(name) {
+        if let Some(named) = inner.named.get(list_name(name)) {
             let list = &inner.lists[at].listed.list;
             named.0.get_or_init(|| Arc::clone(list));
         }
@@ -521,7 +533,10 @@ impl Inner {
                 loaded.lines(as_map)?;
                 (list, Some(id), Some(loaded))
             }
-            None => (Arc::new(PatternRef::new(name, as_map, loaded)?), None, None),
+            None => {
+                let list = PatternRef::new(list_name(&name).to_owned(), as_map, loaded)?;
+                (Arc::new(list), None, None)
+            }
         };
         let file = self
             .files
@@ -537,6 +552,7 @@ impl Inner {
                 is_used_as_map: false,
                 uses: Vec::new(),
                 criterion: String::new(),
+                written: name,
             },
             handles: Vec::new(),
             fixed: None,
