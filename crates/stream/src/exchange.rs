@@ -154,6 +154,15 @@ fn keep_free(limits: HeadLimits, exchange: Box<Exchange>) {
     });
 }
 
+/// What the inspection of a TCP session met of its client.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InspectedClient {
+    /// It ended its side meanwhile: it goes to a server all the same.
+    pub(crate) has_ended: bool,
+    /// When its last byte came.
+    pub(crate) heard_at: Option<Instant>,
+}
+
 /// One request and its response, or one TCP session. Its memory is reused by one exchange after
 /// the other.
 #[derive(Debug)]
@@ -179,11 +188,8 @@ pub(crate) struct Exchange {
     /// Whether the client ended before the request's body was whole, while the body was waited for.
     /// Rules go on with what there is; the exchange ends where it would need a server.
     pub(crate) is_cut_short: bool,
-    /// Whether the client of a TCP session ended its side while its first bytes were inspected: it goes
-    /// to a server all the same.
-    pub(crate) client_has_ended: bool,
-    /// When the last byte of the client of a TCP session came while they were inspected.
-    pub(crate) client_heard_at: Option<Instant>,
+    /// What the inspection of a TCP session met.
+    pub(crate) inspected: InspectedClient,
     /// What samples see of the request's body.
     pub(crate) seen_request: SeenBody,
     /// What samples see of the response's body.
@@ -555,8 +561,7 @@ impl Exchange {
             has_made_key: false,
             expects_continue: false,
             is_cut_short: false,
-            client_has_ended: false,
-            client_heard_at: None,
+            inspected: InspectedClient::default(),
             seen_request: SeenBody::default(),
             seen_response: SeenBody::default(),
             keep_client: false,
@@ -620,8 +625,7 @@ impl Exchange {
             has_made_key,
             expects_continue,
             is_cut_short,
-            client_has_ended,
-            client_heard_at,
+            inspected,
             seen_request,
             seen_response,
             keep_client,
@@ -675,7 +679,7 @@ impl Exchange {
         *request_body = BodyLength::None;
         (*asks_protocol, *has_made_key) = (false, false);
         (*expects_continue, *is_cut_short) = (false, false);
-        (*client_has_ended, *client_heard_at) = (false, None);
+        *inspected = InspectedClient::default();
         seen_request.clear();
         seen_response.clear();
         (*keep_client, *first, *reused) = (false, false, false);

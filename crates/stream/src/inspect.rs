@@ -268,11 +268,11 @@ async fn receive(
     wait.each = exchange.settings.client_timeout;
     match client.source.receive(&wait).await {
         Ok(0) => {
-            exchange.client_has_ended = true;
+            exchange.inspected.has_ended = true;
             Ok(false)
         }
         Ok(_) => {
-            exchange.client_heard_at = Some(ballast_worker::approximate_now());
+            exchange.inspected.heard_at = Some(ballast_worker::approximate_now());
             Ok(true)
         }
         Err(ReadError::TimedOut) if ballast_worker::now() >= until => Ok(false),

@@ -151,7 +151,7 @@ async fn client_left(
         if is_cut_short(client, &wait).await {
             return ClientDeparture::CutShort;
         }
-    } else if !exchange.client_has_ended
+    } else if !exchange.inspected.has_ended
         && client.source.is_empty()
         && matches!(client.source.receive(&wait).await, Ok(0))
     {
