@@ -539,12 +539,8 @@ async fn wait_before_retry(
 ) -> Flow {
     let connect = connect_timeout(exchange, backend).unwrap_or(TURN_AROUND);
     let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
-    let pause = pin!(unless_client_leaves(
-        context,
-        client,
-        (exchange, backend),
-        pause
-    ));
+    let of = (exchange, backend);
+    let pause = pin!(unless_client_leaves(context, client, of, pause));
     Flow::Break(match unless_cancelled(context, server, pause).await {
         Ok(Ok(())) => return Flow::Continue(()),
         Ok(Err(departure)) => departure.exit(exchange, EndingPhase::Connect),
@@ -609,12 +605,8 @@ async fn slot(
     context.downward.set_after(timeout);
     let outcome = {
         let taking = pin!(Slot::take(backend, &request, &mut queue_positions));
-        let taking = pin!(unless_client_leaves(
-            context,
-            client,
-            (exchange, backend),
-            taking
-        ));
+        let of = (&*exchange, &**backend);
+        let taking = pin!(unless_client_leaves(context, client, of, taking));
         context.downward.guard(taking).await
     };
     exchange.tally.server_queue = queue_positions.server;
@@ -746,12 +738,8 @@ async fn open(
         ConnectionKey::new(backend, server, requirements)
     ));
     let may_retry = backend.model.retry_on.conn_failure;
-    let opening = pin!(unless_client_leaves(
-        context,
-        client,
-        (exchange, backend),
-        opening
-    ));
+    let of = (exchange, &**backend);
+    let opening = pin!(unless_client_leaves(context, client, of, opening));
     match context.downward.guard(opening).await {
         Ok(Err(departure)) => Err(ConnectFailure::new(
             departure.exit_while_connecting(exchange),
