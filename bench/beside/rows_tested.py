@@ -212,6 +212,26 @@ ROWS = (
         ("servers.s1.0.requests", f"[{ONE}]", f"[{ONE}, {ONE}]"),
     ),
     (
+        "requests of clients that leave with an answer unread",
+        scene(["ask", request()], ["ask", request("GET", "/b")]),
+        ("servers.s1", f"[{CONNECTION}, {CARRIED % ONE.replace('/ ', '/b ')}]", f"[{CONNECTION}]"),
+        ("servers.s1", f"[{CONNECTION}]", "nothing"),
+        ("servers.s1", f"[{CONNECTION}]", f"[{CARRIED % ONE.replace('/ ', '/b ')}]"),
+    ),
+    (
+        "dates before 1970",
+        site(front=["http-request set-header x-conv-2 <%[query,cpl,utime(%Y)]>"], clients=[client(asks(request()))]),
+        ("servers.s1.0.requests.0.1", '"x-conv-2: <1141709097>"', '"x-conv-2: <1969>"'),
+        ("servers.s1.0.requests.0.1", '"x-conv-2: <2026>"', '"x-conv-2: <2025>"'),
+    ),
+    (
+        "requests of a monitor in lines of rules",
+        scene(*asks(request()), front=["monitor-uri /", "http-after-response do-log"]),
+        ("log.0", '"<BADREQ> hs="', '"GET hs="'),
+        ("log.0", '"<BADREQ> hs="', '"<BADREQ> 200"'),
+        ("log.0", '"GET hs="', '"POST hs="'),
+    ),
+    (
         "statistics page",
         scene(*TWICE, front=["stats uri /a"]),
         ("clients.0.responses.0.3", '"body whole: Statistics Report"', '"body whole: <p>Statistics Report"'),

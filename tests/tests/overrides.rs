@@ -55,6 +55,38 @@ fn overrides_stay_and_the_file_wins_where_it_changed() {
 }
 
 #[test]
+fn a_rollback_leaves_no_override_that_is_not_in_force() {
+    let origin = Origin::saying("one");
+    let lines = |weight: u32| {
+        let back = format!(
+            " server s1 127.0.0.1:{0} weight {weight}\n server s2 127.0.0.1:{0} weight 5",
+            origin.port()
+        );
+        site("", &back)
+    };
+    let fixture = Fixture::start(&lines(10));
+    let api = &fixture.api;
+    fixture.apply_well(&lines(20));
+    assert_eq!(api.ask("set server app/s1 weight 3"), "");
+    assert_eq!(api.ask("set server app/s2 weight 4"), "");
+    let said = api.ask("rollback 1");
+    assert!(
+        said.contains("overrules what was set by command: server app/s1 weight"),
+        "{said}"
+    );
+    let weights = || ["s1", "s2"].map(|name| api.stat_of(&format!("app/{name}"), "weight"));
+    // The weight of s1 is another in the two configurations; that of s2 is not.
+    assert_eq!(weights(), ["10", "4"]);
+    let listed = api.ask("show overrides");
+    assert!(
+        !listed.contains("app/s1") && listed.contains("app/s2"),
+        "{listed}"
+    );
+    api.ask("persist now");
+    assert_eq!(weights(), ["10", "4"]);
+}
+
+#[test]
 fn overrides_are_written_back_and_nothing_else() {
     let origin = Origin::saying("one");
     let port = origin.port();

@@ -291,6 +291,11 @@ mod tests {
         assert!(ask("feature(OPENSSL)") && ask("feature(SSL)"));
         assert!(ask("openssl_version_atleast(1.1.1)") && !ask("openssl_version_atleast(3.5.0)"));
         // What a file says of OpenSSL's own workings is not for this library.
-        assert!(!ask("ssllib_name_startswith(Open)") && ask("ssllib_name_startswith(rustls)"));
+        assert!(!ask("ssllib_name_startswith(Open)") && ask("ssllib_name_startswith(AWS-LC)"));
+        assert!(ask("version_atleast(3.2.26)") && !ask("version_atleast(3.2.27)"));
+        for feature in ["PCRE2", "OPENSSL_AWSLC", "CRYPT_H", "LIBCRYPT"] {
+            assert!(ask(&format!("feature({feature})")), "{feature}");
+        }
+        assert!(ask("enabled(FAST-FORWARD)"));
     }
 }

@@ -142,8 +142,16 @@ impl Reconciler {
         let by_command = diff(&written.with_edits, &past.config);
         let config = apply_changes(&share_equal(&now.config, read.config), &by_command)?;
         let cause = format!("rollback {number}");
+        // What was set by command in between goes where the configuration of that time says something
+        // else, and stays in force where it does not.
+        let mut overruled = self.controller.config_history().merge_base().overrides;
+        overruled.retain(|key| key.is_overruled(&now.config, &config));
+        let notes = overruled.iter().map(|key| overruled_line(&key.to_string()));
+        let notes = notes.collect();
         let target = ChangeTarget::from(&now.config, config, cause, ChangeMode::Rollback);
         Ok(ChangeTarget {
+            notes,
+            overruled,
             source: Some(NewSource {
                 written,
                 patterns: read.store,

@@ -1,7 +1,7 @@
 //! Conditions, expressions and formats in proxy lines: parsed, checked against their place, and
 //! their references recorded.
 
-use ballast_expr::{Condition, Expr, LogFormat, Needs, Phase, Usage};
+use ballast_expr::{Condition, Expr, ExpressionReference, LogFormat, Needs, Phase, Usage};
 use ballast_syntax::{Diagnostic, Span};
 
 use crate::args::Args;
@@ -201,6 +201,14 @@ pub(super) fn format(
     }
     context.check_format(&format, span);
     let named = format.references();
+    let is_of_file = |one: &ExpressionReference| {
+        use ExpressionReference::{MapFile, PatternFile};
+        matches!(one, MapFile(_) | PatternFile(_))
+    };
+    if named.iter().any(is_of_file) {
+        let place = (format.source.clone(), context.config_line(span));
+        draft.section_state.format_lines.push(place);
+    }
     record_references(draft, named, span);
     Ok(format)
 }
@@ -215,7 +223,7 @@ pub(super) fn record_raw_bytes(draft: &mut ProxyDraft, condition: &Condition, sp
 /// Records references, to be checked when all sections are read.
 pub(super) fn record_references(
     draft: &mut ProxyDraft,
-    named: Vec<ballast_expr::ExpressionReference>,
+    named: Vec<ExpressionReference>,
     span: Span,
 ) {
     let named = named.into_iter().map(|reference| (reference, span));

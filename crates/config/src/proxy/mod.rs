@@ -201,6 +201,7 @@ pub(crate) fn link(
     linker: &mut Linker<'_>,
 ) -> Vec<ballast_expr::ExpressionError> {
     let mut errors = draft.common.rules.link(linker).err().unwrap_or_default();
+    let format_lines = std::mem::take(&mut draft.section_state.format_lines);
     let (front, back) = (&mut draft.front, &mut draft.back);
     let mut conditions: Vec<&mut Condition> = Vec::new();
     let mut formats: Vec<&mut LogFormat> = Vec::new();
@@ -267,6 +268,10 @@ pub(crate) fn link(
         errors.extend(condition.link(linker).err());
     }
     for format in formats {
+        let mut lines = format_lines.iter();
+        if let Some((_, line)) = lines.find(|(source, _)| *source == format.source) {
+            linker.store.set_config_line(line);
+        }
         errors.extend(format.link(linker).err());
     }
     for expr in exprs {

@@ -1,6 +1,6 @@
 //! The state of a proxy section while it is read, beside the model.
 
-use ballast_expr::{ExpressionReference, SampleKind};
+use ballast_expr::{ConfigLine, ExpressionReference, SampleKind};
 use ballast_syntax::Span;
 
 use super::check::CheckWords;
@@ -20,6 +20,8 @@ pub(crate) struct ProxySectionState {
     pub captures: Vec<(bool, usize, Span)>,
     /// Where conditions need the raw bytes.
     pub raw_bytes: Vec<Span>,
+    /// Formats that name lists or maps, as they are written, and where they stand.
+    pub format_lines: Vec<(String, ConfigLine)>,
     /// Samples of raw bytes in formats of HTTP.
     pub raw_samples: Vec<(&'static str, Span)>,
     /// `server-state-file-name`, as written; the name of the backend when `None`.
@@ -60,6 +62,7 @@ impl ProxySectionState {
         self.references.clear();
         self.captures.clear();
         self.raw_bytes.clear();
+        self.format_lines.clear();
         self.raw_samples.clear();
         self.final_rules.clear();
         self.ordered.clear();

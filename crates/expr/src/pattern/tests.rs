@@ -120,6 +120,10 @@ fn a_map_line_without_a_value_has_an_empty_one_where_its_type_allows() {
     assert_eq!(value(&handle, "b").as_deref(), Some(""));
     assert_eq!(value(&handle, "c").as_deref(), Some(""));
     assert_eq!(value(&handle, "d"), None);
+    // It is written as it is read.
+    let written = store.by_name("m").unwrap().to_text();
+    assert_eq!(written.text, "a 1\nb \nc \n");
+    assert!(written.left_out.is_empty());
     let mut files = |_: &str| Ok(b"1.2.3.4 10.0.0.1\n1.2.3.5\n".to_vec());
     let error = store
         .map("i", MatchMethod::Ip, MapKind::Ip, &mut files)

@@ -89,7 +89,6 @@ pub(super) fn to_text<'e>(
         let unfit = match value {
             Some(value) => {
                 value.trim_matches([' ', '\t', '\r']).len() < value.len()
-                    || value.is_empty()
                     || value.contains('\n')
                     || key.contains([' ', '\t'])
             }
