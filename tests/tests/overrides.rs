@@ -82,8 +82,8 @@ fn a_rollback_leaves_no_override_that_is_not_in_force() {
         !listed.contains("app/s1") && listed.contains("app/s2"),
         "{listed}"
     );
-    api.ask("persist now");
-    assert_eq!(weights(), ["10", "4"]);
+    let said = api.ask("persist now");
+    assert_eq!(weights(), ["10", "4"], "{said}");
 }
 
 #[test]

@@ -293,9 +293,8 @@ mod tests {
         // What a file says of OpenSSL's own workings is not for this library.
         assert!(!ask("ssllib_name_startswith(Open)") && ask("ssllib_name_startswith(AWS-LC)"));
         assert!(ask("version_atleast(3.2.26)") && !ask("version_atleast(3.2.27)"));
-        for feature in ["PCRE2", "OPENSSL_AWSLC", "CRYPT_H", "LIBCRYPT"] {
-            assert!(ask(&format!("feature({feature})")), "{feature}");
-        }
+        assert!(ask("feature(PCRE2)") && ask("feature(OPENSSL_AWSLC)"));
+        assert!(ask("feature(CRYPT_H)") && ask("feature(LIBCRYPT)"));
         assert!(ask("enabled(FAST-FORWARD)"));
     }
 }
