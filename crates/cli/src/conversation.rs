@@ -106,15 +106,20 @@ impl Conversation {
         loop {
             match self.reader.next_line() {
                 LineEvent::Line(line) => {
+                    // Until the answer is sent, and not only made.
                     let _hold = hold();
                     self.line(line).await?;
+                    if self.session.quits || self.session.mode == SessionMode::OneShot {
+                        return self.flush().await;
+                    }
+                    self.prompt().await?;
+                    self.flush().await?;
                 }
                 LineEvent::Payload => {
                     // The prompt for a payload, unless the payload has been received.
                     if self.session.mode == SessionMode::Prompt && !self.reader.has_line() {
                         self.write("+ ").await?;
                     }
-                    continue;
                 }
                 LineEvent::LineTooLong => return self.write(LINE_TOO_LONG).await,
                 LineEvent::PayloadTooLong => return self.refuse(PAYLOAD_TOO_LONG).await,
@@ -125,13 +130,8 @@ impl Conversation {
                         return Ok(());
                     }
                     self.reader.push(&bytes[..count]);
-                    continue;
                 }
             }
-            if self.session.quits || self.session.mode == SessionMode::OneShot {
-                return Ok(());
-            }
-            self.prompt().await?;
         }
     }
 

@@ -21,6 +21,7 @@ use ballast_stats::{ProcessInfo, StatsHost};
 
 use crate::{
     CliBind, CliLimits, Master, ProcessKind, ProcessRow, TargetWorker, serve, serve_master,
+    serve_stream,
 };
 
 struct Fixture {
@@ -369,6 +370,31 @@ fn an_answer_and_its_prompt_come_in_one_write() {
             }
         };
         assert_eq!(&bytes[..length], b"9.9\n\n> ");
+    }
+}
+
+#[test]
+fn an_answer_is_sent_whole_before_the_worker_ends() {
+    use ballast_worker::{StopOrder, WorkerOptions, Workers};
+    // The kernel takes some 200 kB for a caller that does not read. Among these answers are some whose last
+    // piece alone waits for the caller.
+    for servers in (200..=1000).step_by(20) {
+        let workers = Workers::start(&WorkerOptions::default(), |_| || {}).unwrap();
+        let (mut caller, served) = UnixStream::pair().unwrap();
+        let served = workers.mailbox(0).unwrap().call_blocking(move || {
+            let host = Fixture::new(servers);
+            serve_stream(served.into(), host, CliLevel::Admin, limits()).is_ok()
+        });
+        assert_eq!(served, Ok(true));
+        caller.write_all(b"show stat\n").unwrap();
+        // A first byte says that the command is carried out.
+        let mut answer = vec![0];
+        caller.read_exact(&mut answer).unwrap();
+        workers.stop(StopOrder::when_done());
+        std::thread::sleep(Duration::from_millis(20));
+        caller.read_to_end(&mut answer).unwrap();
+        assert!(answer.ends_with(b"\n\n"), "{servers} servers");
+        workers.join();
     }
 }
 

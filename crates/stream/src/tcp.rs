@@ -102,9 +102,13 @@ pub(crate) async fn serve(
     match carried {
         Flow::Continue(ending) => exchange.ending.note(ending.cause, ending.phase),
         Flow::Break(exit) => {
-            inspect::receive_at_once(context, &mut client.duplex()).await;
+            // A client that was dropped without a word is asked for nothing.
+            let is_dropped = exit == Exit::SessionSilentlyDropped;
+            if !is_dropped {
+                inspect::receive_at_once(context, &mut client.duplex()).await;
+            }
             count_unsent(context, client, exchange);
-            if exit != Exit::SessionSilentlyDropped {
+            if !is_dropped {
                 client.end();
             }
             exit.note(context, exchange);
