@@ -33,6 +33,36 @@ fn the_lists_of_deviations_and_gaps_are_toml() {
     }
 }
 
+/// Without it only the last command of a block is judged: a script that asks first and tidies up last
+/// could not fail.
+#[test]
+fn a_shell_block_ends_with_the_first_command_that_fails() {
+    let scripts = repository().join("tests/conformance");
+    let mut offenders = Vec::new();
+    for entry in fs::read_dir(scripts).expect("the scripts are there") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "vtc") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a script is text");
+        let mut lines = (1..).zip(text.lines()).peekable();
+        while let Some((number, line)) = lines.next() {
+            let opens = line.trim_start().starts_with("shell") && line.ends_with('{');
+            let is_strict = lines
+                .peek()
+                .is_some_and(|(_, next)| next.trim() == "set -e");
+            if opens && !is_strict {
+                offenders.push(format!("{}:{number}", path.display()));
+            }
+        }
+    }
+    assert!(
+        offenders.is_empty(),
+        "the first line of a shell block is `set -e`:\n{}",
+        offenders.join("\n")
+    );
+}
+
 /// A program that a script leaves running would answer, and log to, the next script that uses its
 /// ports.
 #[test]
