@@ -10,7 +10,7 @@ use ballast_net::SystemCallError;
 use ballast_rules::{LogLevel, LogOrigin, LogProfile, LogStep};
 
 use crate::context::Context;
-use crate::ending::{EndingCause, EndingPhase};
+use crate::ending::{Ending, EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::exit::Exit;
 use crate::log_line::LogLine;
@@ -262,6 +262,10 @@ pub(crate) fn write_line_for_rule(
         exchange
             .ending
             .note(EndingCause::Proxy, EndingPhase::Request);
+    }
+    // A page that asks for credentials is an ending once it is made, in HAProxy.
+    if step == LogStep::HttpAfterResponse && exchange.challenge.is_some() {
+        exchange.ending = Ending::default();
     }
     // HAProxy keeps the request line for logs only after the content rules of TCP.
     let hidden_line = match step {
