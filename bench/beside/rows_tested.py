@@ -90,6 +90,84 @@ def beside_one_that_takes_them(scenario):
 # A row, a scenario that has what it names, what it explains there, and what it does not.
 ROWS = (
     (
+        "silent clients under abortonclose while tries go on",
+        scene(UPGRADE, back=["option abortonclose", "retry-on response-timeout"]),
+        ("clients.0.responses.0", '["HTTP/1.1 400 Bad request"]', '["HTTP/1.1 504 Gateway Time-out"]'),
+        ("clients.0.responses.0", '["HTTP/1.1 400 Bad request"]', '["HTTP/1.1 200 OK"]'),
+    ),
+    (
+        "streams of a response that is cut",
+        scene(*TWICE, answer=[["body"], ["head", 200, [], "chunked"], ["pause"], ["stall"]], base=["log-format %[fc_nb_streams]-%ST"]),
+        ("log.0", '"GET 0 200"', '"GET 1 200"'),
+        ("log.0", '"GET 1 200"', '"GET 0 200"'),
+        ("log.0", '"GET 0 200"', '"GET 1 503"'),
+    ),
+    (
+        "clients of HTTP/2 that end their side within a response without an end",
+        scene(*TWICE, ["half"], answer=[["body"], ["head", 200, [], "close"], ["stall"]], speaks="h2"),
+        ("log.0", LINE % "200 ----", LINE % "200 sD--"),
+        ("log.0", LINE % "200 ----", LINE % "502 sD--"),
+        ("log.0", LINE % "200 ----", LINE % "200 SD--"),
+    ),
+    (
+        "tries before a client that left is noticed",
+        scene(*TWICE, ["close"], back=["retry-on 503"]),
+        ("log.0", '"GET /a HTTP/1.1 400 CD-- b=app s=s1 rc=2 hr="', '"GET /a HTTP/1.1 400 CD-- b=app s=s1 rc=3 hr="'),
+        ("log.0", '"GET /a HTTP/1.1 400 CD-- b=app s=s1 rc=2 hr="', '"GET /a HTTP/1.1 200 CD-- b=app s=s1 rc=3 hr="'),
+    ),
+    (
+        "connections of tries under http-reuse never",
+        scene(*TWICE, base=["http-reuse never"], back=["retry-on 503"]),
+        ("servers.s1", f"[{(CARRIED % (ONE + ', ' + ONE))}]", f"[{CONNECTION}, {CONNECTION}]"),
+        ("servers.s1", f"[{(CARRIED % (ONE + ', ' + ONE))}]", f"[{CONNECTION}, {CONNECTION.replace('/ ', '/smuggled ')}]"),
+    ),
+    (
+        "streams that are asked at once",
+        scene(TWICE[0], TWICE[0], answer=[["close"]], to_h2=True, speaks="h2"),
+        ("clients.0.stream 3.heads.0", '[":status 502", "a: b"]', '[":status 200"]'),
+        ("clients.0.stream 3.heads.0", '[":status 502", "a: b"]', '[":status 403"]'),
+    ),
+    (
+        "lengths that rules write",
+        scene(*TWICE, front=["http-response del-header Content-Length"]),
+        (
+            "clients.0.responses",
+            '[["HTTP/1.1 403 x"], ["HTTP/1.1 200 x", "connection: close", "x-b: [b]"]]',
+            '[["HTTP/1.1 403 x"], ["HTTP/1.1 200 x", "transfer-encoding: chunked", "x-b: [b]"], ["HTTP/1.1 200 x"]]',
+        ),
+        (
+            "clients.0.responses",
+            '[["HTTP/1.1 403 x"], ["HTTP/1.1 200 x", "connection: close", "x-b: [b]"]]',
+            '[["HTTP/1.1 403 x"], ["HTTP/1.1 503 x", "transfer-encoding: chunked", "x-b: [b]"], ["HTTP/1.1 200 x"]]',
+        ),
+    ),
+    (
+        "lines under logasap that are written twice",
+        scene(*TWICE, base=["option logasap"]),
+        ("log.0", '"web /a ---- +0"', '"web /a SC-- +217"'),
+        ("log.0", '"web /a SC-- +0"', '"web /a PR-- +217"'),
+    ),
+    (
+        "clients of TCP whose server resets its connection",
+        site(base=["mode tcp"], clients=[client([["send", "hi"]], "tcp")], servers={"s1": server([["reset"]], speaks="tcp")}),
+        ("clients.0.end", '"closed"', '"reset"'),
+        ("clients.0.end", '"closed"', '"open"'),
+    ),
+    (
+        "upgrades that a kept connection lost",
+        scene(*TWICE, UPGRADE, answer=[*ok(), ["reset"]]),
+        (
+            "servers.s1",
+            '[{"requests": ["GET /"], "end": "by the server", "after them": "GET /ws"}]',
+            '[{"requests": ["GET /"], "end": "by the server", "after them": "GET /ws"}, {"requests": [], "after them": "GET /ws"}]',
+        ),
+        (
+            "servers.s1",
+            '[{"requests": ["GET /"], "end": "by the server", "after them": "GET /ws"}]',
+            '[{"requests": ["GET /smuggled"], "end": "by the server", "after them": "GET /ws"}, {"requests": []}]',
+        ),
+    ),
+    (
         "bodies that their client cuts, or whose server does not wait for them",
         scene(UP, ["body", "01234"], ["pause"], ["close"]),
         ("servers.s1.0.requests.0.3", '"body whole: abcdef"', '"body cut: abc"'),
