@@ -64,7 +64,7 @@ class Search:
             await self.play(*zip(*unsteady)) if unsteady else None
         suspects = [suspect for suspect in suspects if self.left(*suspect)]
         for scenario, each in suspects:
-            print(f"suspect: {scenario['origin']}: {kind_of(self.left(scenario, each))[:160]}", flush=True)
+            print(f"suspect: {scenario.get('origin', 'replayed')}: {kind_of(self.left(scenario, each))[:160]}", flush=True)
         self.suspects += suspects
         self.passed += len(scenarios) - len(suspects)
 

@@ -1,8 +1,11 @@
 """Tests of the parts that judge: header blocks, messages, what is left out, what counts as a difference."""
 
 import asyncio
+import contextlib
+import io
 import pathlib
 import tomllib
+import types
 import unittest
 
 import counting
@@ -10,7 +13,9 @@ import hpack
 import judging
 import messages
 import named
+import searching
 import shrinking
+from grammars.common import site
 from rows_tested import ABSURD, KEYS, ROWS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -99,6 +104,28 @@ class Shrinking(unittest.TestCase):
     def test_steps_and_fields_stay_whole(self):
         smaller = self.shrunk(lambda each: "'A', 'b'" in repr(each))
         self.assertEqual(smaller["clients"][0]["steps"], [["ask", {"fields": [["A", "b"]]}]])
+
+
+class Two:
+    """Programs that answer differently, for a search."""
+
+    async def play(self, scenarios):
+        return [{"haproxy": {"log": ["200"]}, "ballast": {"log": ["503"]}} for _ in scenarios]
+
+
+class Searching(unittest.TestCase):
+    def test_a_scenario_that_is_replayed_needs_no_origin(self):
+        wanted = types.SimpleNamespace(verbose=False, shrink=0)
+        search = searching.Search(Two(), judging.Known(), wanted)
+
+        async def played():
+            await search.these([site()])
+            await search.judge()
+
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            asyncio.run(played())
+        self.assertIn("suspect: ", said.getvalue())
+        self.assertEqual(search.failed, 1)
 
 
 class Judging(unittest.TestCase):
