@@ -58,7 +58,7 @@ impl TargetShape {
         let end = target.len();
         let (form, scheme_len, authority) = match target.first() {
             Some(b'/') | None => (TargetForm::Origin, 0, 0..0),
-            Some(b'*') => (TargetForm::Asterisk, 0, 0..0),
+            Some(b'*') if end == 1 => (TargetForm::Asterisk, 0, 0..0),
             Some(_) => match scheme_len(target) {
                 Some(scheme) => {
                     let start = scheme + 3;

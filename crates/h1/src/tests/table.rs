@@ -248,6 +248,16 @@ const START_LINES: &[(&str, Oracle, Result<(), H1Error>)] = &[
     ("GET http:///a HTTP/1.1\r\n\r\n", 200, Ok(())),
     ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 200, Ok(())),
     ("PATCH * HTTP/1.1\r\nHost: a\r\n\r\n", 200, Ok(())),
+    (
+        "OPTIONS *x HTTP/1.1\r\nHost: a\r\n\r\n",
+        400,
+        Err(E::TargetInvalid),
+    ),
+    (
+        "PATCH *?a HTTP/1.1\r\nHost: a\r\n\r\n",
+        400,
+        Err(E::TargetInvalid),
+    ),
     ("BREW * HTTP/1.1\r\nHost: a\r\n\r\n", 200, Ok(())),
     (
         "GET * HTTP/1.1\r\nHost: a\r\n\r\n",

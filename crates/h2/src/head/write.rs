@@ -1,6 +1,6 @@
 //! Heads as header blocks (RFC 9113 section 8.3).
 
-use ballast_message::{Fields, Request, Response, TargetForm};
+use ballast_message::{Fields, Method, Request, Response, TargetForm};
 
 use super::rules::FieldKind;
 use crate::hpack::{FieldIndexing, HpackEncoder};
@@ -32,8 +32,11 @@ pub(crate) fn write_request(
     };
     encoder.encode(b":method", method, out);
     let host = extended.and_then(|_| request.fields().first(b"host"));
-    let authority = request.target_authority().or(host).map(without_user);
-    if request.form() == TargetForm::Authority {
+    // What a rule made neither a path nor a URL is a path here, but for CONNECT.
+    let is_odd = request.form() == TargetForm::Authority && request.method() != Method::Connect;
+    let of_target = request.target_authority().filter(|_| !is_odd);
+    let authority = of_target.or(host).map(without_user);
+    if request.form() == TargetForm::Authority && !is_odd {
         encoder.encode(b":authority", request.target(), out);
     } else {
         encoder.encode(b":scheme", request.scheme().unwrap_or(b"https"), out);
@@ -41,7 +44,10 @@ pub(crate) fn write_request(
             encoder.encode(b":authority", authority, out);
         }
         // Paths rarely repeat.
-        let path = path_of(request);
+        let path = match is_odd {
+            true => request.target(),
+            false => path_of(request),
+        };
         encoder.encode_as(FieldIndexing::Without, b":path", path, out);
     }
     if let Some(ExtendedConnect { protocol, .. }) = extended {

@@ -57,6 +57,29 @@ fn requests_as_haproxy_writes_them() {
                 "host: a.b",
             ],
         ),
+        // Only a rule makes such a target.
+        (
+            "OPTIONS",
+            "*z",
+            &[("host", "a.b")],
+            &[
+                ":method: OPTIONS",
+                ":scheme: https",
+                ":path: *z",
+                "host: a.b",
+            ],
+        ),
+        (
+            "GET",
+            "abc",
+            &[("host", "a.b")],
+            &[
+                ":method: GET",
+                ":scheme: https",
+                ":path: abc",
+                "host: a.b",
+            ],
+        ),
         (
             "OPTIONS",
             "http://a.b",

@@ -118,6 +118,10 @@ impl Perform for Uri {
 /// Sets every `Host` to the authority of a target that has one, so that a server cannot find two
 /// hosts in one request (RFC 9112 section 3.2.2). `buffer` is overwritten.
 pub(super) fn host_after_target(request: &mut Request, buffer: &mut Vec<u8>) -> Result<(), NoRoom> {
+    // As in HAProxy, a star names no host, whatever stands behind it.
+    if request.target().first() == Some(&b'*') {
+        return Ok(());
+    }
     let Some(authority) = request.target_authority() else {
         return Ok(());
     };
