@@ -90,12 +90,6 @@ def beside_one_that_takes_them(scenario):
 # A row, a scenario that has what it names, what it explains there, and what it does not.
 ROWS = (
     (
-        "silent clients under abortonclose while tries go on",
-        scene(UPGRADE, back=["option abortonclose", "retry-on response-timeout"]),
-        ("clients.0.responses.0", '["HTTP/1.1 400 Bad request"]', '["HTTP/1.1 504 Gateway Time-out"]'),
-        ("clients.0.responses.0", '["HTTP/1.1 400 Bad request"]', '["HTTP/1.1 200 OK"]'),
-    ),
-    (
         "streams of a response that is cut",
         scene(*TWICE, answer=[["body"], ["head", 200, [], "chunked"], ["pause"], ["stall"]], base=["log-format %[fc_nb_streams]-%ST"]),
         ("log.0", '"GET 0 200"', '"GET 1 200"'),
@@ -108,12 +102,6 @@ ROWS = (
         ("log.0", LINE % "200 ----", LINE % "200 sD--"),
         ("log.0", LINE % "200 ----", LINE % "502 sD--"),
         ("log.0", LINE % "200 ----", LINE % "200 SD--"),
-    ),
-    (
-        "tries before a client that left is noticed",
-        scene(*TWICE, ["close"], back=["retry-on 503"]),
-        ("log.0", '"GET /a HTTP/1.1 400 CD-- b=app s=s1 rc=2 hr="', '"GET /a HTTP/1.1 400 CD-- b=app s=s1 rc=3 hr="'),
-        ("log.0", '"GET /a HTTP/1.1 400 CD-- b=app s=s1 rc=2 hr="', '"GET /a HTTP/1.1 200 CD-- b=app s=s1 rc=3 hr="'),
     ),
     (
         "connections of tries under http-reuse never",
@@ -146,12 +134,6 @@ ROWS = (
         scene(*TWICE, base=["option logasap"]),
         ("log.0", '"web /a ---- +0"', '"web /a SC-- +217"'),
         ("log.0", '"web /a SC-- +0"', '"web /a PR-- +217"'),
-    ),
-    (
-        "clients of TCP whose server resets its connection",
-        site(base=["mode tcp"], clients=[client([["send", "hi"]], "tcp")], servers={"s1": server([["reset"]], speaks="tcp")}),
-        ("clients.0.end", '"closed"', '"reset"'),
-        ("clients.0.end", '"closed"', '"open"'),
     ),
     (
         "upgrades that a kept connection lost",
