@@ -73,12 +73,7 @@ fn requests_as_haproxy_writes_them() {
             "GET",
             "abc",
             &[("host", "a.b")],
-            &[
-                ":method: GET",
-                ":scheme: https",
-                ":path: abc",
-                "host: a.b",
-            ],
+            &[":method: GET", ":scheme: https", ":path: abc", "host: a.b"],
         ),
         (
             "OPTIONS",
