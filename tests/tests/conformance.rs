@@ -99,6 +99,42 @@ fn what_a_script_leaves_running_ends_with_it_and_its_network_is_its_own() {
     );
 }
 
+/// What an older HAProxy does by chance is no error there, whichever way it went; where a mark
+/// says that it must fail, passing is one.
+#[test]
+fn a_mark_that_turns_out_wrong_is_an_error_unless_it_speaks_of_chance() {
+    let tools = std::env::temp_dir().join(format!("ballast-marks-{}", std::process::id()));
+    fs::create_dir_all(&tools).expect("a directory");
+    // An old HAProxy, and a varnishtest with which every script passes.
+    let programs = [
+        ("haproxy", "echo HAProxy version 2.6.1"),
+        ("varnishtest", "true"),
+    ];
+    for (name, says) in programs {
+        fs::write(tools.join(name), format!("#!/bin/sh\n{says}\n")).expect("a file");
+        fs::set_permissions(tools.join(name), fs::Permissions::from_mode(0o755)).expect("its mode");
+    }
+    let path = std::env::var("PATH").expect("there is a PATH");
+    let run = |script: &str| {
+        let run = Command::new(repository().join("tests/conformance/run"))
+            .arg("--program")
+            .arg(tools.join("haproxy"))
+            .arg(script)
+            .env("PATH", format!("{}:{path}", tools.display()))
+            .output()
+            .expect("the runner runs");
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        (run.status.code(), said)
+    };
+    let (status, said) = run("tcp_timeout_both");
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("0 passed, 0 failed, 1 skipped"), "{said}");
+    let (status, said) = run("tcp_switch_mode");
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("the mark 'since' is wrong"), "{said}");
+    fs::remove_dir_all(&tools).expect("it is ours");
+}
+
 /// SIGINT ends the programs of a script, and a daemon that has ended is gone, whoever calls.
 #[test]
 fn a_script_is_not_told_to_ignore_signals_and_its_daemons_are_collected() {
