@@ -50,7 +50,7 @@ impl Tunnel {
         Self::open_with(program, kind, "")
     }
 
-    /// With more words in the backend.
+    /// With more words in the frontend and in the backend, which ignore what is not theirs.
     fn open_with(program: &Program, kind: TunnelKind, words: &str) -> Self {
         let origin = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = free_port();
@@ -60,6 +60,7 @@ impl Tunnel {
             "http"
         };
         let text = configuration(mode, port, &origin) + words;
+        let text = text.replace("\nbackend app\n", &format!("\n{words}backend app\n"));
         let proxy = Proxy::start(program, &text, &[port]);
         let mut client = connect(port);
         let head = match kind {
@@ -401,6 +402,28 @@ fn a_tunnel_that_times_out_ends_with_a_fin() {
                 _proxy,
             } = Tunnel::open_with(&program, kind, words);
             let end = server.read(&mut [0]);
+            assert!(matches!(end, Ok(0)), "{} {kind:?} {end:?}", program.name());
+        }
+    }
+}
+
+/// What a client sends after the wait for it is over is not read. To close with it unread would be a
+/// reset, which discards what is on its way to the client.
+#[test]
+fn what_a_silent_client_sends_late_is_no_reset_where_its_server_breaks_off() {
+    for program in Program::both() {
+        for kind in [TunnelKind::Tcp, TunnelKind::Upgrade, TunnelKind::Connect] {
+            let words = "    timeout client 200ms\n";
+            let Tunnel {
+                mut client,
+                mut server,
+                _proxy,
+            } = Tunnel::open_with(&program, kind, words);
+            let end = server.read(&mut [0]);
+            assert!(matches!(end, Ok(0)), "{} {kind:?} {end:?}", program.name());
+            client.write_all(b"late").expect("the connection is open");
+            reset(server);
+            let end = client.read(&mut [0]);
             assert!(matches!(end, Ok(0)), "{} {kind:?} {end:?}", program.name());
         }
     }

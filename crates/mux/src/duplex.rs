@@ -500,6 +500,16 @@ impl Peer<'_> {
         }
     }
 
+    /// Ready when nothing can reach the peer any more: the connection of a stream is closed, or the stream
+    /// was reset. Of a connection that carries no streams this is not known: a peer that has closed its
+    /// side may still read.
+    pub fn poll_lost(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.channel {
+            Channel::Connection(_) => Poll::Pending,
+            Channel::Stream(stream) => stream.poll_ended(cx).map(drop),
+        }
+    }
+
     /// Waits for [`Self::poll_ended`].
     ///
     /// # Errors

@@ -20,7 +20,7 @@ pub enum ReadError {
 
 impl ReadError {
     /// Whether the peer takes no request of this kind: nothing was sent, the peer is not at fault, and
-    /// another try would meet the same.
+    /// another try there would meet the same.
     pub fn is_not_taken(&self) -> bool {
         matches!(self, Self::Broken(error) if error.kind() == io::ErrorKind::Unsupported)
     }

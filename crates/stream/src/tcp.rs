@@ -100,7 +100,11 @@ pub(crate) async fn serve(
         Flow::Break(exit) => Flow::Break(exit),
     };
     match carried {
-        Flow::Continue(ending) => exchange.ending.note(ending.cause, ending.phase),
+        Flow::Continue(ending) => {
+            exchange.ending.note(ending.cause, ending.phase);
+            // What it sent after the wait for it was over stays unread: without this it would meet a reset.
+            client.take_unread();
+        }
         Flow::Break(exit) => {
             // A client that was dropped without a word is asked for nothing.
             let is_dropped = exit == Exit::SessionSilentlyDropped;

@@ -283,6 +283,16 @@ async fn both_ways(
         if up_done && down_done {
             return ended(ending_after(silent, Ending::default()));
         }
+        // The server has ended its stream, and now its connection, too: nothing can reach it any more.
+        if down_done && server_end.peer.poll_lost(cx).is_ready() {
+            return failed(
+                Ending {
+                    cause: EndingCause::Server,
+                    phase: EndingPhase::Data,
+                },
+                silent,
+            );
+        }
         let cut = |why| Ending {
             cause: EndingCause::of_cancellation(why),
             phase: EndingPhase::Connect,

@@ -321,3 +321,8 @@ pub(super) fn key(
         _ => None,
     }
 }
+
+/// Whether there is more than one server to choose from.
+pub(super) fn has_others(backend: &Backend) -> bool {
+    backend.usable_servers().0 > 1
+}

@@ -483,7 +483,9 @@ fn response_failed(
     error: &ReadError,
     progress: ResponseProgress,
 ) -> ResponseOutcome {
-    if error.is_not_taken() {
+    let backend = context.backend_of(exchange);
+    let may_leave = backend.is_some_and(|backend| retry.plan.may_leave_server(backend));
+    if error.is_not_taken() && !may_leave {
         Count::FailedResponses.increment(context, exchange);
         return ResponseOutcome::Exit(Exit::ResponseMissing);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ballast_balance::PickRequest;
 use ballast_engine::{Backend, Server};
-use ballast_message::{Method, NoRoom, Version};
+use ballast_message::{Method, Version};
 use ballast_model::{HttpReuse, PersistenceAction, RetryOn};
 use ballast_mux::{Duplex, ReadError, StreamSettings};
 use ballast_net::ErrorClass;
@@ -18,6 +18,7 @@ use ballast_upstream::{
 
 use super::choice::{self, AskedServer};
 use super::leaving::unless_client_leaves;
+use super::prepare;
 use super::requirements::{evaluate_sni, requirements};
 use crate::access_log;
 use crate::cancellation::unless_cancelled;
@@ -213,6 +214,16 @@ impl ConnectionPlan {
         self.persistence == Some(PersistenceAction::Ignore)
     }
 
+    /// Whether a request stays with its server even if that fails.
+    fn is_forced(&self) -> bool {
+        self.persistence == Some(PersistenceAction::Force)
+    }
+
+    /// Whether one of the tries may go to another server.
+    pub(crate) fn may_leave_server(&self, backend: &Backend) -> bool {
+        backend.model.redispatch.is_some() && !self.is_forced() && choice::has_others(backend)
+    }
+
     /// Whether another try is left.
     fn may_try_again(&self) -> bool {
         self.tries_left > 0
@@ -335,7 +346,7 @@ impl ConnectionPlan {
         let Some(option) = backend.model.redispatch else {
             return false;
         };
-        if self.persistence == Some(PersistenceAction::Force) {
+        if self.is_forced() {
             return false;
         }
         let (interval, max) = (option.interval, i64::from(self.retry_count_max));
@@ -348,7 +359,7 @@ impl ConnectionPlan {
                 period > 0 && retry % period == 0
             }
         };
-        by_interval || (!self.keeps_server && !backend.is_keyed() && has_others(backend))
+        by_interval || (!self.keeps_server && !backend.is_keyed() && choice::has_others(backend))
     }
 }
 
@@ -417,7 +428,7 @@ pub(crate) async fn server(
             row.set_server(Some(slot.server_index()));
         }
         if let Some(name) = &backend.model.name_header {
-            set_name_header(exchange, name, slot.server().name())?;
+            prepare::set_name_header(exchange, name, slot.server().name())?;
         }
         plan.count_choice(context, exchange, &slot);
         let ready = connection(context, client, exchange, backend, &slot, plan);
@@ -502,7 +513,7 @@ async fn connection(
             return Flow::Break(failure.exit);
         }
         let redispatches = plan.count_try(context, exchange, slot);
-        let elsewhere = redispatches && has_others(backend);
+        let elsewhere = redispatches && choice::has_others(backend);
         // After `timeout connect` no further pause is needed.
         let pauses = !elsewhere && failure.exit != Exit::ConnectTimeout;
         if pauses {
@@ -516,11 +527,6 @@ async fn connection(
             wait_before_retry(context, client, exchange, backend, Some(slot.server())).await?;
         }
     }
-}
-
-/// Whether there is more than one server to choose from.
-fn has_others(backend: &Backend) -> bool {
-    backend.usable_servers().0 > 1
 }
 
 /// `timeout connect`, or what a rule set in its place.
@@ -546,18 +552,6 @@ async fn wait_before_retry(
         Ok(Err(departure)) => departure.exit(exchange, EndingPhase::Connect),
         Err(why) => Exit::Cut(EndingCause::of_cancellation(why)),
     })
-}
-
-/// `http-send-name-header`: sends the server its own name; another try replaces it.
-fn set_name_header(exchange: &mut Exchange, field: &str, name: &str) -> Flow {
-    if !exchange.has_request {
-        return Flow::Continue(());
-    }
-    let fields = exchange.request.fields_mut();
-    match fields.set(field.as_bytes(), name.as_bytes()) {
-        Ok(()) => Flow::Continue(()),
-        Err(NoRoom) => Flow::Break(Exit::NameHeaderRewrite),
-    }
 }
 
 /// Waits for a slot until `timeout queue` passes or the client leaves.
