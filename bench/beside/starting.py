@@ -2,32 +2,50 @@
 
 import asyncio
 import contextlib
+import fcntl
 import itertools
 import os
 import pathlib
 import re
 import signal
 import socket
+import tempfile
+import typing
 
 READY_SECONDS_MAX = 20
 ANSWER_SECONDS_MAX = 10
 LEVELS = ("admin", "operator", "user")
 PLACE = re.compile(r"@(?:(bind|server|file|port|cert):)?([\w.-]+)@")
-# Five digits, below those that the kernel gives to clients.
-PORTS = itertools.cycle(range(10240, 32000))
+# Five digits, below those that the kernel gives to clients. Each run has a part of its own: what one holds without
+# listening the kernel would give to another one, too.
+PARTS = [range(start, start + 5000) for start in range(11000, 31000, 5000)]
+PORTS = None
 
 
-def skip_ports(count):
-    """Where several run at a time, each begins elsewhere."""
-    for _ in range(count):
-        next(PORTS)
+def take_ports():
+    """Takes the first part of the ports that no other run has, until this process ends."""
+    global PORTS
+    for part in PARTS:
+        with contextlib.suppress(OSError):
+            lock = open(os.path.join(tempfile.gettempdir(), f"ballast-beside-{part.start}.lock"), "w")
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            PORTS = PortsOfRun(lock, itertools.cycle(part))
+            return
+    raise SystemExit(f"{len(PARTS)} runs at a time are the most that this machine has ports for")
+
+
+class PortsOfRun(typing.NamedTuple):
+    """The ports of a run, and the file that it holds locked for them."""
+
+    lock: typing.TextIO
+    numbers: typing.Iterator[int]
 
 
 def ears_of_free_port(addresses):
     """A port that is free on all of these addresses (lengths of what names it are then equal, too), and a socket
     that holds it on each."""
     for _ in range(20000):
-        port = next(PORTS)
+        port = next(PORTS.numbers)
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             ears = {}
             for address in addresses:

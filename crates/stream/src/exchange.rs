@@ -748,6 +748,12 @@ impl Exchange {
         self.settings.tunnel_timeout = set.tunnel_timeout.or(backend.model.timeouts.tunnel);
     }
 
+    /// Since when a client that sent no request is silent: its last byte, or the start of its session.
+    pub(crate) fn client_heard_at(&self) -> Option<Instant> {
+        let session_start = self.times.received.filter(|_| !self.has_request);
+        self.inspected.heard_at.or(session_start)
+    }
+
     /// Notes that the server's connection broke, where the server has reset it.
     pub(crate) fn note_server_failure(&mut self, error: &ReadError) {
         self.server_was_reset |= is_reset(error);

@@ -80,6 +80,8 @@ pub(crate) enum Exit {
     ClientLeft(EndingPhase),
     /// The client broke off its request or reset its connection while it waited for a server.
     ClientBroke(EndingPhase),
+    /// The client of a TCP session sent nothing within `timeout client` while it waited for a server.
+    ClientSilent(EndingPhase),
     /// The client left while it waited for the response (`option abortonclose`).
     ClientGaveUp(EndingPhase),
     /// A reused connection was closed by the server while the request was sent on it. The client
@@ -376,6 +378,7 @@ impl Exit {
             // A client that only closed its side aborted no transfer: none had begun.
             Self::ClientLeft(phase) => silent(C::Client, phase, &[]),
             Self::ClientBroke(phase) => silent(C::Client, phase, &[N::ClientAborts]),
+            Self::ClientSilent(phase) => silent(C::ClientTimeout, phase, &[N::ClientAborts]),
             Self::ClientGaveUp(phase) => page(400, C::Client, phase, &[N::ClientAborts]),
             Self::StaleConnection => {
                 silent(C::Server, P::Headers, PeerFault::Closed.counts_of_server())

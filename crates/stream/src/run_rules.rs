@@ -252,6 +252,7 @@ async fn pause_request(
             Flow::Continue(false)
         }
         Some(ClientDeparture::Reset) => Flow::Break(Exit::InspectionAborted(PeerFault::Closed)),
+        Some(ClientDeparture::Silent) => Flow::Break(Exit::InspectionAborted(PeerFault::TimedOut)),
     }
 }
 

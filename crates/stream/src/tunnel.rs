@@ -56,9 +56,7 @@ impl<'a> TunnelEnd<'a> {
         let settings = &exchange.settings;
         let timeout = settings.tunnel_timeout.or(settings.client_timeout);
         let end = Self::new(peer, timeout, context.frontend.model.timeouts.client_fin);
-        // A TCP session has waited for its client since its start, or since the last byte.
-        let session_start = exchange.times.received.filter(|_| !exchange.has_request);
-        if let Some(heard_at) = exchange.inspected.heard_at.or(session_start) {
+        if let Some(heard_at) = exchange.client_heard_at() {
             end.last_active.set(heard_at);
         }
         end

@@ -1,11 +1,13 @@
 //! A client that leaves before its request has a server's connection.
 //!
 //! A client that resets its connection cannot get an answer. One that only closes its side may
-//! still read, and is served, unless its request is not whole or `option abortonclose` is set.
+//! still read, and is served, unless its request is not whole or `option abortonclose` is set. A TCP
+//! client that is silent for `timeout client` and has sent nothing at all is taken for one that left.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Instant;
 
 use ballast_engine::Backend;
 use ballast_mux::{Duplex, Peer, ReadError, WaitLimit};
@@ -14,6 +16,7 @@ use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::Exit;
+use crate::inspect::receive_at_once;
 
 /// How a client left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,6 +27,8 @@ pub(crate) enum ClientDeparture {
     CutShort,
     /// It reset the connection.
     Reset,
+    /// A TCP client sent nothing within `timeout client`.
+    Silent,
 }
 
 /// Waits until a client gives up its exchange while rules wait: it resets its connection, or closes its
@@ -80,7 +85,7 @@ pub(crate) async fn unless_client_leaves<T>(
     work: impl Future<Output = T>,
 ) -> Result<T, ClientDeparture> {
     let gives_up = backend.model.common.abort_on_close;
-    let left = client_left(context, client, exchange, gives_up);
+    let left = left_or_silent(context, client, exchange, gives_up);
     let (mut work, mut left) = (pin!(work), pin!(left));
     poll_fn(|cx| {
         // Checked before the work: if the client has left, the result of the work, such as a slot
@@ -100,6 +105,7 @@ impl ClientDeparture {
         match self {
             Self::Closed => Exit::ClientLeft(shown),
             Self::CutShort | Self::Reset => Exit::ClientBroke(shown),
+            Self::Silent => Exit::ClientSilent(shown),
         }
     }
 
@@ -109,6 +115,7 @@ impl ClientDeparture {
         let shown = self.phase(exchange, EndingPhase::Connect);
         match self {
             Self::Reset if !exchange.has_request => Exit::ClientBroke(shown),
+            Self::Silent => Exit::ClientSilent(shown),
             _ => Exit::ClientLeft(shown),
         }
     }
@@ -159,6 +166,35 @@ async fn client_left(
         return ClientDeparture::Closed;
     }
     pending().await
+}
+
+/// The same, or until a TCP client that has sent nothing has been silent for too long.
+async fn left_or_silent(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &Exchange,
+    gives_up: bool,
+) -> ClientDeparture {
+    if let Some(until) = silent_at(context, client, exchange) {
+        context.upward.set(until);
+        let left = client_left(context, client, exchange, gives_up);
+        if let Ok(left) = context.upward.guard(left).await {
+            return left;
+        }
+        receive_at_once(context, client).await;
+        if client.source.is_empty() {
+            return ClientDeparture::Silent;
+        }
+    }
+    client_left(context, client, exchange, gives_up).await
+}
+
+/// When the silence of a TCP client that has sent nothing so far ends its session.
+fn silent_at(context: &Context<'_>, client: &Duplex<'_>, exchange: &Exchange) -> Option<Instant> {
+    let waits =
+        !context.carries_http() && !exchange.inspected.has_ended && client.source.is_empty();
+    let timeout = exchange.settings.client_timeout.filter(|_| waits)?;
+    Some(exchange.client_heard_at()? + timeout)
 }
 
 /// Whether a client closed its side before its request was whole. Of a request that is larger than
