@@ -831,4 +831,11 @@ ROWS = (
         ("clients.0.responses.0.0", '"HTTP/1.1 504 Said"', '"HTTP/1.1 200 Said"'),
         ("clients.1.responses.0.0", '"HTTP/1.1 200 Said"', '"HTTP/1.1 503 Service Unavailable"'),
     ),
+    (
+        "tables that are set without a key",
+        {"clients": [client([["command", "set table @seen@"]], "cli", "admin")]},
+        ("ask.0.1", '"# table: seen, type: ip, size:100, used:1\\n0xN: key=1"', '"# table: seen, type: ip, size:100, used:2\\n0xN: key=2"'),
+        ("ask.0.1", '"# table: seen, type: ip, size:100, used:1\\n0xN: key=1"', '"No such table\\n"'),
+        ("ask.0.1", '"No such table\\n"', '"# table: seen, type: ip, size:100, used:2\\n0xN: key=2"'),
+    ),
 )
