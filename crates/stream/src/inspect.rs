@@ -18,6 +18,7 @@ use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::http::body::look_at_request;
+use crate::http::leaving::receive_at_once;
 use crate::passwords::{self, HashWait};
 use crate::run_rules::{MessageScope, apply_packet_options, resume};
 
@@ -228,14 +229,6 @@ pub(crate) fn inspected_bytes_max(context: &Context<'_>) -> usize {
         .running
         .request_limits(&context.frontend.model.common)
         .head_bytes_max
-}
-
-/// Receives what the client has sent already. A failure is left for who waits for more.
-pub(crate) async fn receive_at_once(context: &Context<'_>, client: &mut Duplex<'_>) {
-    if client.source.is_empty() {
-        let wait = WaitLimit::until(&context.upward, Some(ballast_worker::approximate_now()));
-        let _ = client.source.receive(&wait).await;
-    }
 }
 
 /// Notes what was received for the samples that are asked for.

@@ -15,6 +15,7 @@ use crate::ending::{Ending, EndingCause};
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
 use crate::http::choice::AskedServer;
+use crate::http::leaving::receive_at_once;
 use crate::http::{BackendSession, route, upstream_connection};
 use crate::inspect::{self, SessionMode};
 use crate::splice;
@@ -109,7 +110,7 @@ pub(crate) async fn serve(
             // A client that was dropped without a word is asked for nothing.
             let is_dropped = exit == Exit::SessionSilentlyDropped;
             if !is_dropped {
-                inspect::receive_at_once(context, &mut client.duplex()).await;
+                receive_at_once(context, &mut client.duplex()).await;
             }
             count_unsent(context, client, exchange);
             if !is_dropped {

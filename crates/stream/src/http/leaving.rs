@@ -7,7 +7,6 @@
 use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Instant;
 
 use ballast_engine::Backend;
 use ballast_mux::{Duplex, Peer, ReadError, WaitLimit};
@@ -16,7 +15,6 @@ use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::Exit;
-use crate::inspect::receive_at_once;
 
 /// How a client left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,7 +47,7 @@ pub(crate) async fn request_given_up(
     exchange: &Exchange,
 ) -> ClientDeparture {
     let gives_up = closing_gives_up(context, exchange);
-    let left = client_left(context, client, exchange, gives_up).await;
+    let left = client_left(context, client, exchange, (gives_up, false)).await;
     if left == ClientDeparture::Reset && !is_whole(context, client).await {
         return ClientDeparture::CutShort;
     }
@@ -85,7 +83,8 @@ pub(crate) async fn unless_client_leaves<T>(
     work: impl Future<Output = T>,
 ) -> Result<T, ClientDeparture> {
     let gives_up = backend.model.common.abort_on_close;
-    let left = left_or_silent(context, client, exchange, gives_up);
+    let may_fall_silent = limit_silence(context, client, exchange);
+    let left = client_left(context, client, exchange, (gives_up, may_fall_silent));
     let (mut work, mut left) = (pin!(work), pin!(left));
     poll_fn(|cx| {
         // Checked before the work: if the client has left, the result of the work, such as a slot
@@ -130,19 +129,38 @@ impl ClientDeparture {
     }
 }
 
-/// Waits until the client has left.
+/// Waits until the client has left; or, if it `may_fall_silent`, has sent nothing until the deadline of
+/// [`limit_silence`].
 async fn client_left(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &Exchange,
-    gives_up: bool,
+    (gives_up, mut may_fall_silent): (bool, bool),
 ) -> ClientDeparture {
     let peer = client.peer;
-    let ended = poll_fn(|cx| match gives_up {
-        true => peer.poll_ended(cx),
-        false => peer.poll_ended_late(cx),
-    });
-    if let Err(error) = ended.await {
+    let ended = loop {
+        let ended = poll_fn(move |cx| {
+            let ended = match gives_up {
+                true => peer.poll_ended(cx),
+                false => peer.poll_ended_late(cx),
+            };
+            match ended {
+                Poll::Ready(ended) => Poll::Ready(Some(ended)),
+                Poll::Pending if may_fall_silent => context.upward.poll_expired(cx).map(|()| None),
+                Poll::Pending => Poll::Pending,
+            }
+        });
+        if let Some(ended) = ended.await {
+            break ended;
+        }
+        // Boxed: it is rare, and the task of every client would be larger.
+        Box::pin(receive_at_once(context, client)).await;
+        if client.source.is_empty() {
+            return ClientDeparture::Silent;
+        }
+        may_fall_silent = false;
+    };
+    if let Err(error) = ended {
         context.session.note_failure(&error);
         return ClientDeparture::Reset;
     }
@@ -168,33 +186,27 @@ async fn client_left(
     pending().await
 }
 
-/// The same, or until a TCP client that has sent nothing has been silent for too long.
-async fn left_or_silent(
-    context: &Context<'_>,
-    client: &mut Duplex<'_>,
-    exchange: &Exchange,
-    gives_up: bool,
-) -> ClientDeparture {
-    if let Some(until) = silent_at(context, client, exchange) {
-        context.upward.set(until);
-        let left = client_left(context, client, exchange, gives_up);
-        if let Ok(left) = context.upward.guard(left).await {
-            return left;
-        }
-        receive_at_once(context, client).await;
-        if client.source.is_empty() {
-            return ClientDeparture::Silent;
-        }
+/// Receives what the client has sent already. A failure is left for who waits for more.
+pub(crate) async fn receive_at_once(context: &Context<'_>, client: &mut Duplex<'_>) {
+    if client.source.is_empty() {
+        let wait = WaitLimit::until(&context.upward, Some(ballast_worker::approximate_now()));
+        let _ = client.source.receive(&wait).await;
     }
-    client_left(context, client, exchange, gives_up).await
 }
 
-/// When the silence of a TCP client that has sent nothing so far ends its session.
-fn silent_at(context: &Context<'_>, client: &Duplex<'_>, exchange: &Exchange) -> Option<Instant> {
-    let waits =
-        !context.carries_http() && !exchange.inspected.has_ended && client.source.is_empty();
-    let timeout = exchange.settings.client_timeout.filter(|_| waits)?;
-    Some(exchange.client_heard_at()? + timeout)
+/// Sets the deadline for a TCP client that has sent nothing so far: its silence ends its session. False
+/// if there is none.
+fn limit_silence(context: &Context<'_>, client: &Duplex<'_>, exchange: &Exchange) -> bool {
+    if context.carries_http() || exchange.inspected.has_ended || !client.source.is_empty() {
+        return false;
+    }
+    match (exchange.client_heard_at(), exchange.settings.client_timeout) {
+        (Some(heard_at), Some(timeout)) => {
+            context.upward.set(heard_at + timeout);
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Whether a client closed its side before its request was whole. Of a request that is larger than

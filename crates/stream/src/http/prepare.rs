@@ -1,4 +1,5 @@
-//! Changes the request into what the server gets.
+//! Changes the request into what the server gets, as far as that does not depend on which server
+//! it is.
 
 use std::net::IpAddr;
 
@@ -14,7 +15,7 @@ use crate::exit::{Exit, Flow};
 use crate::persistence;
 use crate::view::made_unique_id;
 
-/// Applies the options that change a request on its way, whichever server it goes to.
+/// Applies the options that change a request on its way.
 pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
     match change(context, exchange) {
         Ok(()) => Flow::Continue(()),
@@ -112,16 +113,4 @@ fn add_unique_id(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), N
             .add(&bytes_of_text(&name), id)?;
     }
     Ok(())
-}
-
-/// `http-send-name-header`: sends the server its own name; another try replaces it.
-pub(super) fn set_name_header(exchange: &mut Exchange, field: &str, name: &str) -> Flow {
-    if !exchange.has_request {
-        return Flow::Continue(());
-    }
-    let fields = exchange.request.fields_mut();
-    match fields.set(field.as_bytes(), name.as_bytes()) {
-        Ok(()) => Flow::Continue(()),
-        Err(NoRoom) => Flow::Break(Exit::NameHeaderRewrite),
-    }
 }

@@ -1,6 +1,7 @@
 //! What an exchange requires of its connection to the server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ballast_engine::{Backend, Server, ServerTls, Sni};
 use ballast_expr::{Expr, Value};
@@ -146,4 +147,10 @@ fn exchange_facts<'e>(
             .collect();
     }
     facts
+}
+
+/// `timeout connect`, or what a rule set in its place.
+pub(super) fn connect_timeout(exchange: &Exchange, backend: &Backend) -> Option<Duration> {
+    let set = exchange.settings.backend.connect_timeout;
+    set.or(backend.model.timeouts.connect)
 }

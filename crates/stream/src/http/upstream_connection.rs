@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ballast_balance::PickRequest;
 use ballast_engine::{Backend, Server};
-use ballast_message::{Method, Version};
+use ballast_message::{Method, NoRoom, Version};
 use ballast_model::{HttpReuse, PersistenceAction, RetryOn};
 use ballast_mux::{Duplex, ReadError, StreamSettings};
 use ballast_net::ErrorClass;
@@ -18,8 +18,7 @@ use ballast_upstream::{
 
 use super::choice::{self, AskedServer};
 use super::leaving::unless_client_leaves;
-use super::prepare;
-use super::requirements::{evaluate_sni, requirements};
+use super::requirements::{connect_timeout, evaluate_sni, requirements};
 use crate::access_log;
 use crate::cancellation::unless_cancelled;
 use crate::context::Context;
@@ -428,7 +427,7 @@ pub(crate) async fn server(
             row.set_server(Some(slot.server_index()));
         }
         if let Some(name) = &backend.model.name_header {
-            prepare::set_name_header(exchange, name, slot.server().name())?;
+            set_name_header(exchange, name, slot.server().name())?;
         }
         plan.count_choice(context, exchange, &slot);
         let ready = connection(context, client, exchange, backend, &slot, plan);
@@ -529,10 +528,16 @@ async fn connection(
     }
 }
 
-/// `timeout connect`, or what a rule set in its place.
-fn connect_timeout(exchange: &Exchange, backend: &Backend) -> Option<Duration> {
-    let set = exchange.settings.backend.connect_timeout;
-    set.or(backend.model.timeouts.connect)
+/// `http-send-name-header`: sends the server its own name; another try replaces it.
+fn set_name_header(exchange: &mut Exchange, field: &str, name: &str) -> Flow {
+    if !exchange.has_request {
+        return Flow::Continue(());
+    }
+    let fields = exchange.request.fields_mut();
+    match fields.set(field.as_bytes(), name.as_bytes()) {
+        Ok(()) => Flow::Continue(()),
+        Err(NoRoom) => Flow::Break(Exit::NameHeaderRewrite),
+    }
 }
 
 /// Waits before the next try: at `server`, if that is known already.
