@@ -483,11 +483,15 @@ fn response_failed(
     error: &ReadError,
     progress: ResponseProgress,
 ) -> ResponseOutcome {
-    let backend = context.backend_of(exchange);
-    let may_leave = backend.is_some_and(|backend| retry.plan.may_leave_server(backend));
-    if error.is_not_taken() && !may_leave {
+    if error.is_not_taken() {
+        // The server is not at fault: nothing is observed of it, and another one may take it.
         Count::FailedResponses.increment(context, exchange);
-        return ResponseOutcome::Exit(Exit::ResponseMissing);
+        let backend = context.backend_of(exchange);
+        let may_leave = backend.is_some_and(|backend| retry.plan.may_leave_server(backend));
+        return match may_leave && retry.plan.retries_error(error, true) {
+            true => ResponseOutcome::Retry(RetryReason::Response),
+            false => ResponseOutcome::Exit(Exit::ResponseMissing),
+        };
     }
     let silent = matches!(
         progress,
