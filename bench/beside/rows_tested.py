@@ -748,6 +748,12 @@ ROWS = (
         scene(UPGRADE, ["interim"], answer=[], back=["option abortonclose"]),
         ("log.0", '"GET /ws HTTP/1.1 400 cD-- b=app s=s1 rc=1"', '"GET /ws HTTP/1.1 504 sH-- b=app s=s1 rc=3"'),
         ("log.0", '"GET /ws HTTP/1.1 400 cD-- b=app s=s1 rc=1"', '"GET /ws HTTP/1.1 502 SH-- b=app s=s1 rc=3"'),
+        ("log.0", '"GET /ws HTTP/1.1 400 CD-- b=app s=s1 rc=1"', '"GET /ws HTTP/1.1 504 ---- b=app s=s1 rc=3"'),
+    ),
+    (
+        "silent clients of an unanswered tunnel, without a line",
+        {**scene(UPGRADE, ["interim"], answer=[], back=["option abortonclose"]), "defaults": ["mode http"]},
+        ("clients.0.responses.0.0", '"HTTP/1.1 400 Bad request"', '"HTTP/1.1 504 Gateway Time-out"'),
         ("clients.0.responses.0.0", '"HTTP/1.1 400 Bad request"', '"HTTP/1.1 502 Bad Gateway"'),
     ),
     (

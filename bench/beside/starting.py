@@ -44,7 +44,7 @@ class PortsOfRun(typing.NamedTuple):
 def ears_of_free_port(addresses):
     """A port that is free on all of these addresses (lengths of what names it are then equal, too), and a socket
     that holds it on each."""
-    for _ in range(20000):
+    for _ in PARTS[0]:
         port = next(PORTS.numbers)
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             ears = {}
