@@ -757,13 +757,6 @@ ROWS = (
         ("clients.0.responses.0.0", '"HTTP/1.1 400 Bad request"', '"HTTP/1.1 502 Bad Gateway"'),
     ),
     (
-        "uploads that a redispatch holds back",
-        scene(UP, ["body", "01"], ["reset"], refuses=True, base=["option redispatch 1"]),
-        ("servers.s2.0.requests", "nothing", '[["POST /up HTTP/1.1", "host: a", "body cut: 01"]]'),
-        ("servers.s2.0.requests", "nothing", '[["POST /up HTTP/1.1", "host: a", "body whole: 01"]]'),
-        ("servers.s2.0.requests", '[["POST /up HTTP/1.1", "host: a", "body cut: 01"]]', "nothing"),
-    ),
-    (
         "tunnels that end with their connection",
         scene(["head", request("CONNECT", "a:443")], to_h2=True, base=["http-reuse never"]),
         ("servers.s1.0.streams.0.end", '"open"', '"ended"'),
