@@ -235,6 +235,29 @@ ROWS = (
         ("stat.app s1.cli_abrt", "nothing", '"7"'),
     ),
     (
+        "lines of streams that went out again",
+        scene(*TWICE, to_h2=True, speaks="h2", front=["option dontlog-normal"]),
+        ("stat.app BACKEND.wretr", "nothing", '"1"'),
+        ("log", "nothing", f"[{LINE % '200 ----'}]"),
+    ),
+    (
+        "bytes for a server of an upgrade that closed",
+        scene(UPGRADE, ["body", "hello"], answer=[["head", 101, [], "none"], ["half"]]),
+        ("servers.s1.0.after them", "nothing", '"hello"'),
+        ("servers.s1.0.after them", '"hello"', '"hellohello"'),
+    ),
+    (
+        "resets behind the last bytes of a TCP server",
+        site(
+            base=["mode tcp"],
+            clients=[client([["stall"]], "tcp")],
+            servers={"s1": server([["send", "bye"], ["reset"]], speaks="tcp")},
+        ),
+        ("stat.app s1.eresp", "nothing", '"1"'),
+        ("stat.app s1.eresp", '"1"', "nothing"),
+        ("stat.app s1.cli_abrt", "nothing", '"1"'),
+    ),
+    (
         "streams that share a server's connection",
         scene(*TWICE, to_h2=True, speaks="h2"),
         ("stat.app s1.connect", '"2"', '"1"'),
