@@ -4,7 +4,6 @@
 //! word means what it means in a file and is refused with the same words. A thousand servers may
 //! come in a second: the files are not read for them.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ballast_config::{LoadedConfig, Machine, TextOptions};
@@ -139,8 +138,17 @@ fn on_404(backend: &Backend) -> &'static str {
 
 /// The smallest number that no server of the backend has.
 fn free_id(backend: &Backend) -> u32 {
-    let taken: HashSet<u32> = backend.servers.iter().map(|one| one.id).collect();
-    (1..).find(|id| !taken.contains(id)).unwrap_or(u32::MAX)
+    // One of the first numbers is free, one more than there are servers.
+    let mut taken = vec![false; backend.servers.len() + 1];
+    for server in &backend.servers {
+        if let Some(place) = (server.id as usize).checked_sub(1)
+            && let Some(taken) = taken.get_mut(place)
+        {
+            *taken = true;
+        }
+    }
+    let free = taken.iter().zip(1..).find(|(taken, _)| !**taken);
+    free.map_or(u32::MAX, |(_, id)| id)
 }
 
 /// The words of a server line, with the number it was given.

@@ -107,6 +107,18 @@ impl Backend {
         self.by_name.find(name, &self.servers)
     }
 
+    /// The server of the same name as `server`, which has the index `server_index` in another generation of
+    /// this backend: most servers keep theirs.
+    pub(crate) fn counterpart(&self, server_index: usize, server: &model::Server) -> Option<usize> {
+        let same = self.servers.get(server_index);
+        if same
+            .is_some_and(|one| std::ptr::eq(&*one.model, server) || one.model.name == server.name)
+        {
+            return Some(server_index);
+        }
+        self.server_named(&server.name)
+    }
+
     /// The first server with this `id`, as its index.
     pub fn server_with_id(&self, id: u32) -> Option<usize> {
         self.by_id.find(id, &self.servers)

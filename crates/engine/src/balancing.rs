@@ -1,6 +1,5 @@
 //! How a backend balances: its algorithm, its hash, and the slots of its servers.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ballast_balance::{Algorithm, BalancerSettings, HashFunction, HashMethod, HashType, NewServer};
@@ -89,33 +88,38 @@ fn can_continue(backend: &model::Backend, former: &Backend) -> bool {
     // The servers that stay must come first and in the same order.
     let mut was = 0;
     let mut came = false;
-    backend
-        .servers
-        .iter()
-        .all(|server| match former.server_named(&server.name) {
-            Some(server_index) => {
-                let follows = server_index >= was && !came;
-                was = server_index + 1;
-                follows
-            }
-            None => {
-                came = true;
-                true
-            }
-        })
+    let mut servers = backend.servers.iter().enumerate();
+    servers.all(|(index, server)| match former.counterpart(index, server) {
+        Some(server_index) => {
+            let follows = server_index >= was && !came;
+            was = server_index + 1;
+            follows
+        }
+        None => {
+            came = true;
+            true
+        }
+    })
 }
 
 /// The slots of the servers that stay, and free ones for new servers.
 fn kept_slots(backend: &model::Backend, former: &Backend) -> Vec<u32> {
-    let kept = |server: &Arc<model::Server>| {
-        let server_index = former.server_named(&server.name)?;
-        former.slots.of_server(server_index)
+    let kept = |(index, server): (usize, &Arc<model::Server>)| {
+        former.slots.of_server(former.counterpart(index, server)?)
     };
-    let taken: HashSet<u32> = backend.servers.iter().filter_map(kept).collect();
-    let mut free = (0..).filter(|slot| !taken.contains(slot));
-    backend
-        .servers
-        .iter()
-        .map(|server| kept(server).or_else(|| free.next()).unwrap_or(FREE - 1))
+    let servers = backend.servers.iter().enumerate();
+    let kept: Vec<Option<u32>> = servers.map(kept).collect();
+    // The new ones need no slot beyond the number of servers.
+    let mut taken = vec![false; kept.len()];
+    for slot in kept.iter().flatten() {
+        if let Some(taken) = taken.get_mut(*slot as usize) {
+            *taken = true;
+        }
+    }
+    let mut free = (0..).zip(taken).filter(|(_, taken)| !taken);
+    let mut free = move || free.next().map(|(slot, _)| slot);
+    let slots = kept.into_iter();
+    slots
+        .map(|kept| kept.or_else(&mut free).unwrap_or(FREE - 1))
         .collect()
 }

@@ -75,6 +75,12 @@ impl Backend {
             .as_ref()
             .or(self.model.dynamic_cookie_key.as_ref());
         let key = key.filter(|_| on);
+        let has_any = key.is_some() || self.servers.iter().any(|one| one.model.cookie.is_some());
+        // Then none of these servers has one from a former generation either: what decides about cookies
+        // is the same there, or they were made anew.
+        if !has_any && self.by_cookie.load().is_empty() {
+            return;
+        }
         let mut by_cookie = HashMap::new();
         for (server_index, server) in self.servers.iter().enumerate() {
             let cookie = server.model.cookie.clone().or_else(|| {

@@ -253,9 +253,10 @@ fn compile_backend(
     let servers: Vec<Arc<Server>> = backend
         .servers
         .iter()
-        .map(|server| {
+        .enumerate()
+        .map(|(index, server)| {
             let known = former.and_then(|former| {
-                let index = former.server_named(&server.name)?;
+                let index = former.counterpart(index, server)?;
                 former.servers.get(index)
             });
             match known {

@@ -164,20 +164,19 @@ impl Generation {
             if Arc::ptr_eq(former, backend) {
                 continue;
             }
-            let left = former
-                .servers
-                .iter()
-                .filter(|server| backend.server_named(server.name()).is_none());
-            removed.extend(left.cloned());
+            let left = former.servers.iter().enumerate();
+            let left =
+                left.filter(|(index, server)| backend.counterpart(*index, &server.model).is_none());
+            removed.extend(left.map(|(_, server)| Arc::clone(server)));
         }
         removed
     }
 }
 
 fn compare_servers(former: &Arc<Backend>, backend: &Arc<Backend>, changes: &mut GenerationChanges) {
-    for server in &backend.servers {
+    for (index, server) in backend.servers.iter().enumerate() {
         let former_server = former
-            .server_named(server.name())
+            .counterpart(index, &server.model)
             .map(|server_index| &former.servers[server_index]);
         if former_server
             .is_some_and(|former_server| Arc::ptr_eq(&former_server.model, &server.model))
@@ -232,7 +231,7 @@ impl Backend {
             let mut balancer = Balancer::new(balancer_settings(&self.model), &self.new_servers());
             for (server_index, server) in self.servers.iter().enumerate() {
                 if let Some(slot) = former
-                    .server_named(server.name())
+                    .counterpart(server_index, &server.model)
                     .and_then(|former_index| former.slots.of_server(former_index))
                 {
                     let slot_now = self.slots.of_server(server_index).unwrap_or(FREE);
@@ -255,7 +254,7 @@ impl Backend {
 
     fn bring_up_to_date(&self, balancer: &mut Balancer, former: &Self) {
         for (server_index, server) in former.servers.iter().enumerate() {
-            if self.server_named(server.name()).is_none()
+            if self.counterpart(server_index, &server.model).is_none()
                 && let Some(slot) = former.slots.of_server(server_index)
             {
                 balancer.remove(slot);
@@ -266,13 +265,13 @@ impl Backend {
                 continue;
             };
             let former_server = former
-                .server_named(server.name())
+                .counterpart(server_index, &server.model)
                 .map(|server_index| &former.servers[server_index]);
-            let now = new_server(server);
             match former_server {
-                None => balancer.add(slot, &now),
+                None => balancer.add(slot, &new_server(server)),
                 Some(former_server) if Arc::ptr_eq(&former_server.model, &server.model) => {}
                 Some(former_server) => {
+                    let now = new_server(server);
                     let keeps_slot = former_server.model.backup == server.model.backup
                         && former_server.model.id == server.model.id;
                     if !keeps_slot {

@@ -206,8 +206,11 @@ fn is_same<T: PartialEq>(old: &Arc<T>, new: &Arc<T>) -> bool {
     Arc::ptr_eq(old, new) || old == new
 }
 
-/// Two lists of named objects, old and new.
+/// Two lists of named objects, old and new. Most changes concern few objects of long lists: names are
+/// looked up only behind the first one that differs.
 struct ListPair<'l, T> {
+    /// The objects that both lists begin with, of the same names.
+    both: (&'l [Arc<T>], &'l [Arc<T>]),
     old: &'l [Arc<T>],
     new: &'l [Arc<T>],
     of_name: HashMap<&'l str, &'l Arc<T>>,
@@ -216,7 +219,12 @@ struct ListPair<'l, T> {
 
 impl<'l, T: HasName> ListPair<'l, T> {
     fn of(old: &'l [Arc<T>], new: &'l [Arc<T>]) -> Self {
+        let begins_alike =
+            |(old, new): &(&Arc<T>, &Arc<T>)| Arc::ptr_eq(old, new) || old.name() == new.name();
+        let alike = old.iter().zip(new).take_while(begins_alike).count();
+        let ((old_both, old), (new_both, new)) = (old.split_at(alike), new.split_at(alike));
         Self {
+            both: (old_both, new_both),
             old,
             new,
             of_name: old.iter().map(|one| (one.name(), one)).collect(),
@@ -235,9 +243,10 @@ impl<'l, T: HasName> ListPair<'l, T> {
 
     /// The new list, each object with its old version.
     fn pairs(&self) -> impl Iterator<Item = (Option<&'l Arc<T>>, &'l Arc<T>)> {
-        self.new
-            .iter()
-            .map(|one| (self.of_name.get(one.name()).copied(), one))
+        let (old, new) = self.both;
+        let both = old.iter().zip(new).map(|(old, new)| (Some(old), new));
+        let behind = self.new.iter();
+        both.chain(behind.map(|one| (self.of_name.get(one.name()).copied(), one)))
     }
 
     /// The order, unless removing and appending already leads to it.
@@ -248,9 +257,10 @@ impl<'l, T: HasName> ListPair<'l, T> {
             .iter()
             .filter(|one| !self.of_name.contains_key(one.name()));
         let reached = stay.chain(come).map(|one| one.name());
-        let wanted = || self.new.iter().map(|one| one.name());
-        let differs = !reached.eq(wanted());
-        differs.then(|| wanted().map(str::to_owned).collect())
+        let wanted = self.new.iter().map(|one| one.name());
+        let differs = !reached.eq(wanted);
+        let all = self.both.1.iter().chain(self.new);
+        differs.then(|| all.map(|one| one.name().to_owned()).collect())
     }
 }
 
@@ -299,23 +309,31 @@ pub fn apply(config: &Config, changes: &[Change]) -> Result<Config, ChangeError>
 }
 
 /// The names in the backend whose servers were changed last: a change often concerns many servers
-/// of one backend, and searching for each name would take quadratic time.
+/// of one backend, and searching for each name would take quadratic time. They are noted when a
+/// second server of it is changed.
 #[derive(Default)]
 struct ServerNames {
     backend: Option<String>,
-    names: HashSet<String>,
+    names: Option<HashSet<String>>,
 }
 
 impl ServerNames {
     fn change(&mut self, backend: &mut Arc<Backend>, change: &Change) -> Result<(), ChangeError> {
-        if self.backend.as_deref() != Some(backend.name()) {
+        if self.backend.as_deref() == Some(backend.name()) {
+            let names = || backend.servers.iter().map(|one| one.name.clone());
+            self.names.get_or_insert_with(|| names().collect());
+        } else {
             self.backend = Some(backend.common.name.clone());
-            self.names = backend.servers.iter().map(|one| one.name.clone()).collect();
+            self.names = None;
         }
         let servers = &mut Arc::make_mut(backend).servers;
         match change {
             Change::AddServer(_, server) => {
-                if !self.names.insert(server.name.clone()) {
+                let is_new = match &mut self.names {
+                    Some(names) => names.insert(server.name.clone()),
+                    None => servers.iter().all(|one| one.name != server.name),
+                };
+                if !is_new {
                     return Err(ChangeError::Exists(Server::KIND, server.name.clone()));
                 }
                 servers.push(Arc::clone(server));
@@ -323,7 +341,9 @@ impl ServerNames {
             Change::SetServer(_, server) => *find(servers, &server.name)? = Arc::clone(server),
             Change::RemoveServer(_, name) => {
                 remove(servers, name)?;
-                self.names.remove(name);
+                if let Some(names) = &mut self.names {
+                    names.remove(name);
+                }
             }
             Change::OrderServers(_, names) => order(servers, names)?,
             _ => {}

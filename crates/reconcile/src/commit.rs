@@ -190,7 +190,8 @@ impl Reconciler {
         if !target.overruled.is_empty() {
             self.host.limits_changed();
         }
-        {
+        // A server that comes takes nothing away, and thousands of them may come.
+        if !matches!(target.mode, ChangeMode::AddServer { .. }) {
             let mut history = self.controller.config_history();
             // An object that is gone has no overrides.
             history.forget_overrides(|key| {
