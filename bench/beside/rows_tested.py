@@ -241,6 +241,13 @@ ROWS = (
         ("log", "nothing", f"[{LINE % '200 ----'}]"),
     ),
     (
+        "retries of streams that went out again",
+        scene(*TWICE, to_h2=True, speaks="h2"),
+        ("log.0", LINE % "200 ----", (LINE % "200 ----").replace("rc=0", "rc=1")),
+        ("log.0", LINE % "200 ----", (LINE % "503 SC--").replace("rc=0", "rc=1")),
+        ("log.0", (LINE % "200 ----").replace("rc=0", "rc=1"), LINE % "200 ----"),
+    ),
+    (
         "bytes for a server of an upgrade that closed",
         scene(UPGRADE, ["body", "hello"], answer=[["head", 101, [], "none"], ["half"]]),
         ("servers.s1.0.after them", "nothing", '"hello"'),
