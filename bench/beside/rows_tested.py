@@ -265,6 +265,17 @@ ROWS = (
         ("stat.app s1.cli_abrt", "nothing", '"1"'),
     ),
     (
+        "resets between two timeouts of one length",
+        site(
+            base=["mode tcp", "timeout client 200ms", "timeout server 200ms"],
+            clients=[client([["stall"]], "tcp")],
+            servers={"s1": server([["reset"]], speaks="tcp")},
+        ),
+        ("stat.app s1.eresp", "nothing", '"1"'),
+        ("stat.app s1.eresp", '"1"', "nothing"),
+        ("stat.app s1.cli_abrt", "nothing", '"1"'),
+    ),
+    (
         "streams that share a server's connection",
         scene(*TWICE, to_h2=True, speaks="h2"),
         ("stat.app s1.connect", '"2"', '"1"'),
