@@ -312,7 +312,11 @@ fn set_probe_address(
         )));
     }
     require_probe(target, what)?;
-    let address: IpAddr = text
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let address: IpAddr = bare
+        .unwrap_or(text)
         .parse()
         .map_err(|_| warning(format!("invalid addr '{}'", text.escape_debug())))?;
     let port = match call.arg(3) {

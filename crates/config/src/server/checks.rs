@@ -329,11 +329,16 @@ fn probe_address(
 ) -> Result<(Address, Option<u16>), Diagnostic> {
     let text = args.text("an address")?;
     let wrong = |error: String| args.wrong(format!("'{}' : {error}", args.keyword()));
-    // The agent's may be an address of either family without brackets.
-    if args.keyword() == "agent-addr"
-        && let Ok(ip) = text.parse::<IpAddr>()
-    {
-        return Ok((Address::Inet((ip, 0).into()), None));
+    if args.keyword() == "agent-addr" {
+        // The agent's may be an address of either family without brackets.
+        if let Ok(ip) = text.parse::<IpAddr>() {
+            return Ok((Address::Inet((ip, 0).into()), None));
+        }
+        let behind_brackets = text.rsplit(']').next().unwrap_or_default();
+        if behind_brackets.contains([':', '/', '@']) {
+            let error = format!("'{text}' is more than an address: agent-port names the port");
+            return Err(wrong(error));
+        }
     }
     let parsed =
         address::parse(text, AddressForm::default(), &context.environment).map_err(wrong)?;

@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Converter] = &[
         .examples("sdbm(1)", "sdbm(x)")
         .implemented(
             "the hash SDBM, spread over all bits if asked",
-            |cx, args, input| hashed(cx, args, input, |bytes| sdbm_continue(0, bytes)),
+            |cx, args, input| hashed(cx, args, input, sdbm_of),
         ),
     row("secure_memcmp", args(1, &[Var]), SampleKind::Bin, SampleKind::Bool)
         .examples("secure_memcmp(txn.token)", "secure_memcmp")
@@ -69,9 +69,9 @@ pub(crate) fn avalanche(mut a: u32) -> u32 {
     a.wrapping_mul(0xc000_0001)
 }
 
-/// SDBM continued over `bytes`: multiplication by 65599.
-pub(crate) fn sdbm_continue(hash: u32, bytes: &[u8]) -> u32 {
-    bytes.iter().fold(hash, |hash, byte| {
+/// SDBM: multiplication by 65599.
+fn sdbm_of(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |hash: u32, byte| {
         hash.wrapping_mul(65_599).wrapping_add(u32::from(*byte))
     })
 }

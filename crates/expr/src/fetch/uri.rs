@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, bytes_arg, text_arg};
-use crate::conv::digest::{avalanche, sdbm_continue};
+use crate::conv::digest::avalanche;
 use crate::evaluation::Evaluation;
 use crate::fetch::{Fetch, NO_ARGS, args, int_sample, row};
 use crate::phase::Phases;
@@ -115,8 +115,14 @@ fn baseq<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     host_and(cx, pathq)
 }
 
+/// SDBM over host and `tail`. Unlike in the converter `sdbm`, bytes have a sign, as in HAProxy: keys in
+/// tables, maps and peers must be the same.
 fn hash_host_and(cx: &Evaluation<'_, '_>, tail: &[u8]) -> u32 {
-    avalanche(sdbm_continue(sdbm_continue(0, host(cx)), tail))
+    let bytes = host(cx).iter().chain(tail);
+    avalanche(bytes.fold(0, |hash: u32, byte| {
+        let signed = i32::from(byte.cast_signed());
+        hash.wrapping_mul(65_599).wrapping_add_signed(signed)
+    }))
 }
 
 fn base_hash(cx: &Evaluation<'_, '_>) -> Option<u32> {

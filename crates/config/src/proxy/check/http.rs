@@ -26,8 +26,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             let send = send(draft, args, context)?;
             draft.section_state.check.forget_inherited_request();
-            push(draft, args, CheckRule::HttpSend(send));
-            Ok(())
+            push(draft, args, CheckRule::HttpSend(send))
         },
     )
     .examples(
@@ -41,8 +40,7 @@ pub(super) const ROWS: &[R] = &[
         "what the answer to a check must hold",
         |draft, args, context| {
             let rule = expect::expect(draft, args, context, true)?;
-            push(draft, args, CheckRule::Expect(rule));
-            Ok(())
+            push(draft, args, CheckRule::Expect(rule))
         },
     )
     .examples(
@@ -58,8 +56,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             let rule = connect::connect(draft, args, context)?;
             may_connect(&draft.section_state.check.http, args)?;
-            push(draft, args, CheckRule::Connect(rule));
-            Ok(())
+            push(draft, args, CheckRule::Connect(rule))
         },
     )
     .examples("http-check connect port 8080", "http-check connect nosuch"),
@@ -72,8 +69,7 @@ pub(super) const ROWS: &[R] = &[
             let text = args.text("a string")?.to_owned();
             // Without quotes the first word is the comment; HAProxy ignores the others.
             args.rest();
-            push(draft, args, CheckRule::Comment(text));
-            Ok(())
+            push(draft, args, CheckRule::Comment(text))
         },
     )
     .examples("http-check comment 'the login page'", "http-check comment"),
@@ -164,13 +160,38 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented("variables in health checks"),
 ];
 
-fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
+fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) -> Result<(), Diagnostic> {
     let span = args.span();
-    draft
-        .section_state
-        .check
-        .http
-        .push(ParsedRule::Rule(Box::new(rule)), span);
+    let rules = &mut draft.section_state.check.http;
+    if let Some(missing) = missing_before(&rule, rules.last_acting()) {
+        let keyword = args.keyword();
+        let message = format!(
+            "'{keyword}' : unable to add {keyword} rule at step {} (missing {missing} rule).",
+            next_step(rules)
+        );
+        return Err(Diagnostic::alert("misplaced-rule", message).at(span));
+    }
+    rules.push(ParsedRule::Rule(Box::new(rule)), span);
+    Ok(())
+}
+
+/// The rule that must stand before `rule`, when `last` does instead: a connection carries one request,
+/// whose answer may be expected in several ways.
+fn missing_before(rule: &CheckRule, last: Option<&CheckRule>) -> Option<&'static str> {
+    use CheckRule::{Connect, Expect, HttpSend};
+    match (last?, rule) {
+        (Connect(_) | HttpSend(_), Connect(_)) => Some("expect"),
+        (Connect(_), Expect(_)) => Some("send"),
+        (HttpSend(_) | Expect(_), HttpSend(_)) => Some("connect"),
+        _ => None,
+    }
+}
+
+/// The number of the next rule. HAProxy counts from the first request.
+fn next_step(rules: &CheckRules) -> usize {
+    let is_send = |step: &ParsedRule| matches!(step, ParsedRule::Rule(rule) if matches!(**rule, CheckRule::HttpSend(_)));
+    let first = rules.steps.iter().position(is_send).unwrap_or_default();
+    rules.steps.len() - first + 1
 }
 
 /// A check with connect rules must begin with one.

@@ -50,18 +50,24 @@ impl CheckRules {
     /// Whether the next rule may be a connect: as the first step, or after others when the first
     /// one was a connect too.
     pub(super) fn may_connect(&self) -> bool {
-        if self.inherited {
-            return true;
-        }
-        let mut acting = self.steps.iter().filter_map(|step| match step {
+        let first = self.acting().next();
+        first.is_none_or(|rule| matches!(rule, CheckRule::Connect(_)))
+    }
+
+    /// The last own rule that connects, sends or expects.
+    pub(super) fn last_acting(&self) -> Option<&CheckRule> {
+        self.acting().next_back()
+    }
+
+    /// The own rules that connect, send or expect.
+    fn acting(&self) -> impl DoubleEndedIterator<Item = &CheckRule> {
+        let own = self.steps.iter().filter(|_| !self.inherited);
+        own.filter_map(|step| match step {
             ParsedRule::Variable => None,
             ParsedRule::Rule(rule) => {
                 Some(&**rule).filter(|rule| !matches!(rule, CheckRule::Comment(_)))
             }
-        });
-        acting
-            .next()
-            .is_none_or(|rule| matches!(rule, CheckRule::Connect(_)))
+        })
     }
 
     pub(super) fn rules(&self) -> Vec<CheckRule> {
