@@ -411,7 +411,9 @@ async fn wait(
             .sum(),
     };
     let (slot, position) = receiver.await.ok()?;
-    queued.count(position);
+    // A change of the configuration empties the queue, too, and it is joined again: that is no turn.
+    let no_turn = u32::from(slot.is_none() && backend.is_superseded());
+    queued.count(position.saturating_sub(no_turn));
     positions.gave_slot_in_backend = slot.is_some() && server.is_none();
     slot
 }

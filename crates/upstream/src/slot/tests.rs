@@ -374,3 +374,35 @@ fn who_waits_over_a_change_finds_the_servers_that_came() {
     })
     .unwrap();
 }
+
+#[test]
+fn who_waits_over_changes_is_counted_once() {
+    block_on(async {
+        let registry = Registry::new(1, Arc::new(Process::new(1, 100)));
+        let was = Generation::compile(1, config(&[1], |_| {}), &registry);
+        let backend = Arc::clone(&was.backends[0]);
+        let first = slot_of(pick(&backend, request(None))).await;
+        let waits = spawn_local(async move {
+            let mut positions = QueuePositions::default();
+            let slot = Slot::take(&backend, &request(None), &mut positions).await;
+            (slot.unwrap(), positions.backend)
+        });
+        run_ready_tasks().await;
+        let mut former = was;
+        for timeout_ms in [1, 2] {
+            let change = |model: &mut BackendModel| {
+                model.timeouts.tarpit = Some(Duration::from_millis(timeout_ms));
+            };
+            let next = Generation::compile_next(config(&[1], change), &registry, &former);
+            let changes = next.take_over(Some(&former), &registry);
+            changes.backends.iter().for_each(|one| _ = requeue_all(one));
+            run_ready_tasks().await;
+            assert!(!waits.is_finished());
+            former = next;
+        }
+        drop(first);
+        let (_slot, position) = timeout(PATIENCE, waits.join()).await.unwrap().unwrap();
+        assert_eq!(position, 1);
+    })
+    .unwrap();
+}
