@@ -19,7 +19,7 @@ use ballast_stream::{
 };
 use ballast_syntax::Severity;
 use ballast_upstream::probe::Probes;
-use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
+use ballast_worker::{BegunCall, Mailbox, MailboxRefusal, local, sleep, spawn_service};
 
 use crate::instance::Instance;
 use crate::{console, logs, ocsp};
@@ -236,30 +236,27 @@ impl PreparedChange for ServingWorkers {
         let left = changes.removed.iter();
         let left = left.filter(|one| one.state.sessions.current() > 0);
         let removed: Arc<[Arc<Server>]> = left.cloned().collect();
-        for mailbox in self.0.mailboxes() {
-            let (backends, removed) = (Arc::clone(&backends), Arc::clone(&removed));
-            let (generation, logs) = (Arc::clone(next), Arc::clone(&open_logs));
-            on_worker(mailbox, move || {
-                if let Some(local) = local::<WorkerLocal>() {
-                    let frontends = logs.frontends.clone();
-                    local.put_in_force(Rc::new(RunningGeneration::new(
-                        Arc::clone(&generation),
-                        frontends,
-                    )));
-                }
-                if let Some(probes) = local::<RefCell<Probes>>() {
-                    probes.borrow_mut().update(&backends);
-                }
-                if looks {
-                    // Idle connections of a bind line that is gone are closed, and those of a frontend
-                    // whose mode is another.
-                    wake_connections();
-                }
-                if let Some(limit) = limit.filter(|_| listeners_ended || !removed.is_empty()) {
-                    spawn_service(kill_removed_after(limit, Arc::clone(&removed)));
-                }
-            });
-        }
+        let generation = Arc::clone(next);
+        on_all_workers(self.0.mailboxes(), move || {
+            if let Some(local) = local::<WorkerLocal>() {
+                let frontends = open_logs.frontends.clone();
+                local.put_in_force(Rc::new(RunningGeneration::new(
+                    Arc::clone(&generation),
+                    frontends,
+                )));
+            }
+            if let Some(probes) = local::<RefCell<Probes>>() {
+                probes.borrow_mut().update(&backends);
+            }
+            if looks {
+                // Idle connections of a bind line that is gone are closed, and those of a frontend
+                // whose mode is another.
+                wake_connections();
+            }
+            if let Some(limit) = limit.filter(|_| listeners_ended || !removed.is_empty()) {
+                spawn_service(kill_removed_after(limit, Arc::clone(&removed)));
+            }
+        });
     }
 }
 
@@ -286,9 +283,25 @@ fn on_worker<T: Send + 'static>(
     mailbox: &Mailbox,
     work: impl Fn() -> T + Clone + Send + 'static,
 ) -> Option<T> {
+    begin_on_worker(mailbox, work)?.wait().ok()
+}
+
+/// Runs a function on all workers at once, and waits for all of them. One that has ended misses it.
+fn on_all_workers(mailboxes: &[Mailbox], work: impl Fn() + Clone + Send + 'static) {
+    let begin = |mailbox| begin_on_worker(mailbox, work.clone());
+    let begun: Vec<_> = mailboxes.iter().filter_map(begin).collect();
+    for call in begun {
+        let _ = call.wait();
+    }
+}
+
+fn begin_on_worker<T: Send + 'static>(
+    mailbox: &Mailbox,
+    work: impl Fn() -> T + Clone + Send + 'static,
+) -> Option<BegunCall<T>> {
     loop {
-        match mailbox.call_blocking(work.clone()) {
-            Ok(done) => return Some(done),
+        match mailbox.begin_call(work.clone()) {
+            Ok(begun) => return Some(begun),
             Err(MailboxRefusal::Ended) => return None,
             Err(MailboxRefusal::Full) => std::thread::sleep(MAILBOX_RETRY_PERIOD),
         }

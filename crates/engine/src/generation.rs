@@ -250,14 +250,17 @@ fn compile_backend(
             && former.model.dynamic_cookie_key == backend.dynamic_cookie_key
     });
     let state = registry.backend(&backend.common.name);
+    // How many servers at the beginning are those of before.
+    let mut same_count = 0;
     let servers: Vec<Arc<Server>> = backend
         .servers
         .iter()
         .enumerate()
         .map(|(index, server)| {
             let known = former.and_then(|former| {
-                let index = former.counterpart(index, server)?;
-                former.servers.get(index)
+                let former_index = former.counterpart(index, server)?;
+                same_count += usize::from(former_index == index && same_count == index);
+                former.servers.get(former_index)
             });
             match known {
                 Some(known) if same_cookies && Arc::ptr_eq(&known.model, server) => {
@@ -267,7 +270,10 @@ fn compile_backend(
             }
         })
         .collect();
-    let by_name = NameIndex::new(&servers);
+    let by_name = match former.filter(|former| former.servers.len() == same_count) {
+        Some(former) => former.by_name.with_more(same_count, &servers),
+        None => NameIndex::new(&servers),
+    };
     let use_servers = backend
         .use_servers
         .iter()

@@ -17,19 +17,37 @@ pub(crate) struct NameIndex {
 
 impl NameIndex {
     pub(crate) fn new(servers: &[Arc<Server>]) -> Self {
-        let size = (servers.len() * 2).next_power_of_two();
         let mut index = Self {
-            places: vec![EMPTY; size].into(),
+            places: vec![EMPTY; Self::size(servers.len())].into(),
         };
-        for (server, number) in servers.iter().zip(0..) {
-            let free = index
-                .walk(server.name())
-                .find(|at| index.places[*at] == EMPTY);
-            if let Some(at) = free {
-                index.places[at] = number;
+        index.add_from(0, servers);
+        index
+    }
+
+    /// The table of `servers`, the first `count` of which are those that this one was made of: the
+    /// names of these are not hashed again.
+    pub(crate) fn with_more(&self, count: usize, servers: &[Arc<Server>]) -> Self {
+        if self.places.len() != Self::size(servers.len()) {
+            return Self::new(servers);
+        }
+        let mut index = Self {
+            places: self.places.clone(),
+        };
+        index.add_from(count, servers);
+        index
+    }
+
+    fn size(server_count: usize) -> usize {
+        (server_count * 2).next_power_of_two()
+    }
+
+    fn add_from(&mut self, first: usize, servers: &[Arc<Server>]) {
+        for (server, number) in servers.iter().zip(0..).skip(first) {
+            let mut walk = self.walk(server.name());
+            if let Some(at) = walk.find(|at| self.places[*at] == EMPTY) {
+                self.places[at] = number;
             }
         }
-        index
     }
 
     /// The index of the server of that name, which must be one of those the table was made of.
@@ -132,6 +150,13 @@ mod tests {
             }
             for unknown in ["", "s", "s0", "s1001", "S1"] {
                 assert_eq!(names.find(unknown, &servers), None, "{unknown} of {count}");
+            }
+            for before in [0, 1, servers.len() / 2, servers.len()] {
+                let before = before.min(servers.len());
+                let grown = NameIndex::new(&servers[..before]).with_more(before, &servers);
+                for (index, server) in servers.iter().enumerate() {
+                    assert_eq!(grown.find(server.name(), &servers), Some(index));
+                }
             }
         }
     }

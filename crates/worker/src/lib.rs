@@ -41,7 +41,7 @@ pub use context::{
     stopping, task_counts, worker_index,
 };
 pub use deadline::{Deadline, DeadlinePassed};
-pub use mailbox::{Mailbox, MailboxRefusal};
+pub use mailbox::{BegunCall, Mailbox, MailboxRefusal};
 pub use panic_report::{PanicHook, PanicReport};
 pub use pipes::{PipeOptions, PooledPipe, configure_pipes};
 pub use resting::{RestEnd, RestingSockets};

@@ -88,6 +88,14 @@ impl Mailbox {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, MailboxRefusal> {
+        self.begin_call(work)?.wait()
+    }
+
+    /// As [`Mailbox::call_blocking`], but does not wait yet: several workers can be called at once.
+    pub fn begin_call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<BegunCall<T>, MailboxRefusal> {
         if context::worker_index().is_some() {
             return Err(MailboxRefusal::Full);
         }
@@ -95,6 +103,20 @@ impl Mailbox {
         self.send(move || {
             let _ = answer.send(work());
         })?;
-        answered.recv().map_err(|_| MailboxRefusal::Ended)
+        Ok(BegunCall(answered))
+    }
+}
+
+/// Work that a worker was given by [`Mailbox::begin_call`].
+#[derive(Debug)]
+pub struct BegunCall<T>(std::sync::mpsc::Receiver<T>);
+
+impl<T> BegunCall<T> {
+    /// Blocks the thread until the work is done, and returns its result.
+    ///
+    /// # Errors
+    /// `Ended` also if the work panicked.
+    pub fn wait(self) -> Result<T, MailboxRefusal> {
+        self.0.recv().map_err(|_| MailboxRefusal::Ended)
     }
 }
