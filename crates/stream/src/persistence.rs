@@ -273,8 +273,8 @@ fn without_pairs(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>) {
 pub(crate) struct CookieEdit<'a> {
     /// The server's cookie value; `None` when it has none.
     pub server: Option<&'a [u8]>,
-    /// Whether the request stayed with the server of its cookie, of a rule or of the last
-    /// connection: the client needs no new cookie.
+    /// Whether the request stayed with the server of its cookie or of a rule: the client needs no new
+    /// cookie. That of the last connection alone is forgotten with the connection.
     pub keeps_server: bool,
     /// Whether the client's cookie has dates to refresh.
     pub refresh: bool,

@@ -58,8 +58,8 @@ pub(crate) struct ConnectionPlan {
     server: Option<usize>,
     /// Whether the request may go to no other server (`force-persist`).
     is_forced: bool,
-    /// Whether that server was found by a cookie, a rule or the last connection, and was not left
-    /// since.
+    /// Whether that server was found by a cookie or a rule, not the last connection alone, and was not
+    /// left since.
     keeps_server: bool,
     /// What a `force-persist` or `ignore-persist` rule says.
     persistence: Option<PersistenceAction>,
@@ -153,10 +153,10 @@ impl ConnectionPlan {
         };
         plan.server = asked.index().or(rdp_server).or(stick_server);
         plan.is_forced = asked.is_forced() && plan.server.is_some();
+        plan.keeps_server = plan.server.is_some();
         if plan.server.is_none() {
             plan.server = last_server(context, backend);
         }
-        plan.keeps_server = plan.server.is_some();
         if backend.is_keyed() {
             plan.hash = choice::key(context, backend, exchange, client.source.bytes());
         }
@@ -202,8 +202,8 @@ impl ConnectionPlan {
         exchange.times.answered = None;
     }
 
-    /// Whether the server was found by a cookie, a rule or the last connection, and was not left
-    /// since: the client needs no new cookie.
+    /// Whether the server was found by a cookie or a rule, and was not left since: the client needs no
+    /// new cookie.
     pub(crate) fn keeps_server(&self) -> bool {
         self.keeps_server
     }
