@@ -172,7 +172,10 @@ async fn send(
     let Ok(announced) = begun else {
         return Flow::Continue(ConnectionFate::Close);
     };
-    exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
+    // As in HAProxy, without what is said of the connection.
+    let connection = exchange.response.fields().first(b"connection");
+    let connection_bytes = connection.map_or(0, |value| (b"connection".len() + value.len()) as u64);
+    exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response) - connection_bytes;
     access_log::step(context, exchange, LogStep::Response);
     let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
     let sent = async {
