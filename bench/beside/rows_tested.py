@@ -276,6 +276,77 @@ ROWS = (
         ("stat.app s1.cli_abrt", "nothing", '"1"'),
     ),
     (
+        "statuses out of range that a rule denies",
+        scene(*asks(request()), front=["http-response deny"], answer=[["send", "HTTP/1.1 2 x\r\n\r\n"]]),
+        ("servers.s1.0.end", '"open"', '"ended"'),
+        ("servers.s1.0.end", '"ended"', '"open"'),
+    ),
+    (
+        "interim responses to HTTP/1.0 before a 204",
+        scene(["ask", request(version="1.0")], ["read"]),
+        (
+            "clients.0.responses",
+            '[["HTTP/1.1 102 Processing", "body whole: "], ["HTTP/1.1 204 No Content", "content-length: 2", "body whole: "]]',
+            '[["HTTP/1.1 204 No Content", "body whole: "]]',
+        ),
+        (
+            "clients.0.responses",
+            '[["HTTP/1.1 102 Processing", "body whole: "], ["HTTP/1.1 204 No Content", "content-length: 2", "body whole: "]]',
+            '[["HTTP/1.1 502 Bad Gateway", "body whole: "]]',
+        ),
+    ),
+    (
+        "streams that go out again for a client of HTTP/1",
+        scene(*TWICE, to_h2=True, answer=[["answer", 200, [], ""], ["reset"]]),
+        ("servers.s1", f"[{H2_ONE}]", f"[{H2_ONE}, {H2_ONE}]"),
+        ("servers.s1", f"[{H2_ONE}]", "nothing"),
+    ),
+    (
+        "uploads to a server that goes away",
+        scene(UP, ["stall"], to_h2=True, answer=[["goaway", 0, 0]]),
+        ("clients.0.responses", "nothing", '[["HTTP/1.1 502 Bad Gateway"]]'),
+        ("clients.0.responses", "nothing", '[["HTTP/1.1 200 OK"]]'),
+        ("clients.0.responses.0", '["HTTP/1.1 200 OK"]', '["HTTP/1.1 502 Bad Gateway"]'),
+    ),
+    (
+        "streams that a server would not process",
+        scene(*TWICE, to_h2=True, answer=[["goaway", 1, 13]]),
+        ("servers.s1.0.streams.1.end", '"ended, reset NO_ERROR"', '"ended"'),
+        ("servers.s1.0.streams.1.end", '"ended"', '"ended, reset NO_ERROR"'),
+    ),
+    (
+        "lines of tunnels that a server refuses or ends",
+        scene(["head", request("CONNECT", "/ws")], ["close"], front=["option dontlog-normal"]),
+        ("log", '["GET /ws HTTP/2.0 200 SD-- b=app"]', "nothing"),
+        ("log", '["GET /ws HTTP/2.0 502 SH-- b=app"]', "nothing"),
+    ),
+    (
+        "chunks of a body that was waited for",
+        scene(UP, base=["option http-buffer-request"]),
+        (
+            "servers.s1.0.after them",
+            r'"POST /up\r\n\r\nA\r\n0123456789\r\n0\r\n\r\n"',
+            r'"POST /up\r\n\r\n5\r\n01234\r\n5\r\n56789\r\n0\r\n\r\n"',
+        ),
+        (
+            "servers.s1.0.after them",
+            r'"POST /up\r\n\r\nA\r\n0123456789\r\n0\r\n\r\n"',
+            r'"POST /up\r\n\r\n5\r\n01234\r\n0\r\n\r\n"',
+        ),
+    ),
+    (
+        "samples whose head is gone, before bytes of the request",
+        scene(*asks(request("PATCH")), base=['log-format "%[method] %[bytes_in]"']),
+        ("log.0", '"- 200"', '"PATCH 199"'),
+        ("log.0", '"PATCH 200"', '"- 200"'),
+    ),
+    (
+        "continuations of forms",
+        scene(["ask", request("POST", "/a", ["Expect", "100-continue"])], speaks="h2", front=["stats uri /a"]),
+        ("clients.0.stream 1.heads", '[[":status 100"], [":status 303", "a: b"]]', '[[":status 303", "a: b"]]'),
+        ("clients.0.stream 1.heads", '[[":status 100"], [":status 303", "a: b"]]', '[[":status 403", "a: b"]]'),
+    ),
+    (
         "streams that share a server's connection",
         scene(*TWICE, to_h2=True, speaks="h2"),
         ("stat.app s1.connect", '"2"', '"1"'),
