@@ -347,6 +347,18 @@ ROWS = (
         ("clients.0.stream 1.heads", '[[":status 100"], [":status 303", "a: b"]]', '[[":status 403", "a: b"]]'),
     ),
     (
+        "retries behind an interim response",
+        scene(*asks(request()), back=["retry-on empty-response"], answer=[["interim", 103, []], ["close"]]),
+        ("clients.0.responses", '[["HTTP/1.1 103 Said"]]', '[["HTTP/1.1 103 Said"], ["HTTP/1.1 200 OK"]]'),
+        ("clients.0.responses", '[["HTTP/1.1 200 OK"]]', '[["HTTP/1.1 200 OK"], ["HTTP/1.1 200 OK"]]'),
+    ),
+    (
+        "tunnels whose server closes at once",
+        scene(UPGRADE, ["close"], to_h2=True, answer=[["head", 200, [], "none"], ["close"]]),
+        ("log.0", LINE % "101 ----", LINE % "101 SD--"),
+        ("log.0", LINE % "101 SD--", LINE % "101 ----"),
+    ),
+    (
         "streams that share a server's connection",
         scene(*TWICE, to_h2=True, speaks="h2"),
         ("stat.app s1.connect", '"2"', '"1"'),

@@ -510,6 +510,15 @@ impl Peer<'_> {
         }
     }
 
+    /// Whether the peer has closed its side of the connection that carries this stream. Of a connection
+    /// that carries no streams, `false`: it may still be of use for what was asked.
+    pub fn connection_has_ended(&self) -> bool {
+        match self.channel {
+            Channel::Connection(_) => false,
+            Channel::Stream(stream) => stream.connection_has_ended(),
+        }
+    }
+
     /// Waits for [`Self::poll_ended`].
     ///
     /// # Errors

@@ -232,6 +232,12 @@ impl StreamHandle {
         }
     }
 
+    /// Whether the peer has closed its side of the connection.
+    pub(crate) fn connection_has_ended(&self) -> bool {
+        self.state.failure.get() == Some(StreamFailure::Closed)
+            || self.connection.state.borrow().peer_closed
+    }
+
     // === what goes ===
 
     /// How much of `wanted` bytes of a body may be sent now.

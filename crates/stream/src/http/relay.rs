@@ -168,7 +168,9 @@ pub(crate) async fn exchange(
             }
         }
         TransferEnd::Answered(ResponseOutcome::Retry(reason), _) => RelayEnd::Retry(reason),
-        TransferEnd::Answered(ResponseOutcome::Exit(exit), _) => RelayEnd::Exit(exit),
+        TransferEnd::Answered(ResponseOutcome::Exit(exit), _) => {
+            RelayEnd::Exit(unless_nobody_waited(exit, client.peer))
+        }
         TransferEnd::Cancelled(why) => RelayEnd::Exit(Exit::Cut(EndingCause::of_cancellation(why))),
         TransferEnd::ClientFailed(error) => {
             let whole = client.source.is_done();
@@ -179,6 +181,17 @@ pub(crate) async fn exchange(
     let is_over = client.source.is_done() && takes_more.get() && end.replaces_response();
     leave(context, exchange, slot, lease, is_over);
     end
+}
+
+/// As in HAProxy, a server that falls silent within its response is not blamed when the connection of the
+/// client's stream has ended before.
+fn unless_nobody_waited(exit: Exit, client: Peer<'_>) -> Exit {
+    match exit {
+        Exit::ResponseCut(PeerFault::TimedOut) if client.connection_has_ended() => {
+            Exit::UploadAfterHead(PeerFault::Closed)
+        }
+        exit => exit,
+    }
 }
 
 /// Notes how the request ended of an exchange whose client has its response.

@@ -320,12 +320,12 @@ impl ConnectionPlan {
     }
 
     /// Counts the server that was chosen: as a choice of the balancing and, after a failed try, as
-    /// a redispatch, or as a retry if it is the same server.
+    /// a redispatch, or as a retry if it is the same server and no queue was between.
     fn count_choice(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) {
         let worker = context.local.worker;
         self.avoid = None;
         if let Some(former) = self.former_server.take() {
-            if Arc::ptr_eq(&former.state, &slot.server().state) {
+            if Arc::ptr_eq(&former.state, &slot.server().state) && !self.came_from_queue {
                 exchange.count(worker, |counters| counters.retries.increment());
                 return;
             }
