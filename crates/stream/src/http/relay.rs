@@ -168,9 +168,7 @@ pub(crate) async fn exchange(
             }
         }
         TransferEnd::Answered(ResponseOutcome::Retry(reason), _) => RelayEnd::Retry(reason),
-        TransferEnd::Answered(ResponseOutcome::Exit(exit), _) => {
-            RelayEnd::Exit(unless_nobody_waited(exit, client.peer))
-        }
+        TransferEnd::Answered(ResponseOutcome::Exit(exit), _) => failed(exit, client.peer),
         TransferEnd::Cancelled(why) => RelayEnd::Exit(Exit::Cut(EndingCause::of_cancellation(why))),
         TransferEnd::ClientFailed(error) => {
             let whole = client.source.is_done();
@@ -183,15 +181,15 @@ pub(crate) async fn exchange(
     end
 }
 
-/// As in HAProxy, a server that falls silent within its response is not blamed when the connection of the
-/// client's stream has ended before.
-fn unless_nobody_waited(exit: Exit, client: Peer<'_>) -> Exit {
-    match exit {
+/// The end of an exchange without a whole response. As in HAProxy, a server that falls silent within it is
+/// not blamed when the connection of the client's stream has ended before: nobody waited.
+fn failed(exit: Exit, client: Peer<'_>) -> RelayEnd {
+    RelayEnd::Exit(match exit {
         Exit::ResponseCut(PeerFault::TimedOut) if client.connection_has_ended() => {
             Exit::UploadAfterHead(PeerFault::Closed)
         }
         exit => exit,
-    }
+    })
 }
 
 /// Notes how the request ended of an exchange whose client has its response.

@@ -395,7 +395,7 @@ fn who_waits_over_changes_is_counted_once() {
             };
             let next = Generation::compile_next(config(&[1], change), &registry, &former);
             let changes = next.take_over(Some(&former), &registry);
-            changes.backends.iter().for_each(|one| _ = requeue_all(one));
+            changes.backends.iter().for_each(|one| requeue_all(one));
             run_ready_tasks().await;
             assert!(!waits.is_finished());
             former = next;
