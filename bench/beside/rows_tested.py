@@ -359,6 +359,18 @@ ROWS = (
         ("log.0", LINE % "101 SD--", LINE % "101 ----"),
     ),
     (
+        "streams to a server that wakes as they come",
+        site(
+            clients=[client([["stall"]], "h2"), client(list(TWICE), "h2")],
+            speaks="h2",
+            server_words=" proto h2",
+            servers={"s1": server(ok(), speaks="h2", connections=[[["stall"]], [["reset"]]])},
+        ),
+        ("clients.1.stream 3.heads.0", '[":status 404"]', '[":status 502"]'),
+        ("clients.0.stream 3.heads.0", '[":status 404"]', '[":status 502"]'),
+        ("clients.1.stream 3.heads.0", '[":status 404"]', '[":status 200"]'),
+    ),
+    (
         "streams that share a server's connection",
         scene(*TWICE, to_h2=True, speaks="h2"),
         ("stat.app s1.connect", '"2"', '"1"'),
