@@ -189,7 +189,10 @@ fn missing_before(rule: &CheckRule, last: Option<&CheckRule>) -> Option<&'static
 
 /// The number of the next rule. HAProxy counts from the first request.
 fn next_step(rules: &CheckRules) -> usize {
-    let is_send = |step: &ParsedRule| matches!(step, ParsedRule::Rule(rule) if matches!(**rule, CheckRule::HttpSend(_)));
+    let is_send = |step: &ParsedRule| match step {
+        ParsedRule::Rule(rule) => matches!(**rule, CheckRule::HttpSend(_)),
+        ParsedRule::Variable => false,
+    };
     let first = rules.steps.iter().position(is_send).unwrap_or_default();
     rules.steps.len() - first + 1
 }
