@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use ballast_syntax::FILE_BYTES_MAX;
+
 use crate::machine::{content, error_text, files_in, is_directory, regular_content};
 
 /// Reads files, and the `*.cfg` of directories in the order of their names, for a running process.
@@ -11,7 +13,8 @@ use crate::machine::{content, error_text, files_in, is_directory, regular_conten
 /// # Errors
 /// What cannot be read, as HAProxy says it.
 pub(crate) fn read(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
-    read_each(names, regular_content, |name| {
+    let content = |name: &str| regular_content(name, FILE_BYTES_MAX);
+    read_each(names, content, |name| {
         Err(cannot_open(
             name,
             "a process that runs does not read its input",

@@ -25,6 +25,7 @@ use ballast_reconcile::{
 };
 use ballast_stats::StatsHost;
 use ballast_stream::{connection_descriptors, end_session, sessions, wake_connections};
+use ballast_tls::certificate_file_changes::CertificateFileChange;
 use ballast_tls::ocsp_schedule::UpdateSchedule;
 use ballast_tls::server_config::BindTlsSettings;
 use ballast_tls::store::StoredCertificate;
@@ -34,7 +35,7 @@ use ballast_worker::{Mailbox, MailboxRefusal, spawn_service, timeout};
 
 use crate::instance::Instance;
 use crate::machine::LocalMachine;
-use crate::{console, ocsp};
+use crate::{console, file_helper, ocsp};
 
 /// How long a worker has to list its sessions.
 const SESSIONS_WAIT: Duration = Duration::from_secs(2);
@@ -121,6 +122,10 @@ impl Control for Instance {
         // Where there is no thread, the sender is dropped. The caller may be gone: it is done anyway.
         let _ = thread.spawn(move || drop(sender.send(work())));
         Box::pin(async move { receiver.await.ok() })
+    }
+
+    fn change_certificate_files(&self, changes: &[CertificateFileChange]) -> Result<(), String> {
+        file_helper::change_certificate_files(changes)
     }
 
     fn certificate_line(&self, text: &str) -> Result<CertificateListLine, String> {

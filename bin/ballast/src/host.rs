@@ -1,6 +1,5 @@
 //! The process around the reconciler.
 
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use ballast_cli::Control as _;
@@ -8,15 +7,14 @@ use ballast_config::Machine;
 use ballast_edit::{ConfigFiles, NO_FILE};
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
-use ballast_net::{read_file, replace_files};
 use ballast_reconcile::{ConfigInput, ReconcilerHost, STATE_FILE_BYTES_MAX};
 use ballast_stats::StatsHost as _;
 use ballast_tls::certificate_file_changes::CertificateFileChange;
 
 use crate::args::Options;
 use crate::instance::Instance;
-use crate::machine::{LocalMachine, recorded_content};
-use crate::{config_files, console};
+use crate::machine::{LocalMachine, regular_content};
+use crate::{config_files, console, file_helper};
 
 /// The process that serves.
 #[derive(Debug)]
@@ -59,11 +57,11 @@ impl ReconcilerHost for ServingProcess {
     }
 
     fn write_files(&self, files: &ConfigFiles) -> Result<(), String> {
-        replace_files(files).map_err(|error| error.to_string())
+        file_helper::write_files(files)
     }
 
     fn change_certificate_files(&self, changes: &[CertificateFileChange]) -> Result<(), String> {
-        ballast_cli::change_certificate_files(changes)
+        file_helper::change_certificate_files(changes)
     }
 
     fn change_health(
@@ -130,5 +128,5 @@ pub(crate) fn machine(options: &Options, files: &ConfigFiles) -> LocalMachine {
 
 /// The content of a state file: of the machine, or of the answers that were recorded.
 pub(crate) fn state_file(path: &str) -> Result<Vec<u8>, String> {
-    recorded_content(path, || read_file(Path::new(path), STATE_FILE_BYTES_MAX))
+    regular_content(path, STATE_FILE_BYTES_MAX)
 }

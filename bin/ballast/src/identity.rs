@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ballast_model::Global;
-use ballast_net::{become_user, change_root, group_by_name, set_dumpable, user_by_name};
+use ballast_net::{become_user, change_root, group_by_name, is_root, set_dumpable, user_by_name};
 
 use crate::console;
 
@@ -41,6 +41,21 @@ impl ProcessIdentity {
             };
         }
         Ok(identity)
+    }
+
+    /// Whether a process that becomes this can no longer open what it could before.
+    pub(crate) fn gives_up_rights(&self) -> bool {
+        self.has_chroot() || (is_root() && self.uid.is_some_and(|uid| uid != 0))
+    }
+
+    /// Whether it gets another root directory.
+    pub(crate) fn has_chroot(&self) -> bool {
+        self.chroot.is_some()
+    }
+
+    /// The user and the group it becomes.
+    pub(crate) fn owner(&self) -> (Option<u32>, Option<u32>) {
+        (self.uid, self.gid)
     }
 
     /// Changes the process to this root, user and group, for good. `Err` is the exit code; the message

@@ -7,76 +7,176 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use ballast_config::Machine;
 use ballast_expr::{path_of_text, text_of_bytes};
 use ballast_reconcile::{MachineAnswers, STATE_FILE_BYTES_MAX, StateFile};
-use ballast_syntax::{Env, FILE_BYTES_MAX, FixedFacts};
+use ballast_syntax::{Env, FixedFacts};
 
-use crate::{processors, version};
+use crate::{file_helper, processors, version};
 
-fn is_yes(answer: &[u8]) -> bool {
-    answer == [1]
+/// What is asked of the files, users and names of this machine. Each has answers of one form.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Question {
+    /// 1 and the content of a file, or 0 and the error. A regular file of at most so many bytes, so
+    /// that reading neither blocks nor goes on without end; `None`: any file (at a start it may be a
+    /// pipe).
+    Content { bytes_max: Option<usize> },
+    /// 1: it is a directory.
+    IsDirectory,
+    /// 1 and the names of the files in a directory, each with a zero behind it, or 0 and the error.
+    FilesIn,
+    /// As [`Self::FilesIn`]; nothing where it is no directory.
+    DirectoryFiles,
+    /// 1: there is such a file.
+    Exists,
+    /// 1 and the addresses of a name, or 0 and the error.
+    Addresses,
+    /// 1: there is such a user.
+    HasUser,
+    /// 1: there is such a group.
+    HasGroup,
+    /// 1: there is such a network interface.
+    HasInterface,
 }
 
-/// What the machine is asked, beside [`MachineAnswers::CONTENT`]. Each has answers of one form.
-mod question {
-    pub(super) const IS_DIRECTORY: u8 = b'd';
-    /// 1 and the names, or 0 and the error.
-    pub(super) const FILES_IN: u8 = b'l';
-    /// 1 and the names, 2 and the error, or nothing where there is no directory.
-    pub(super) const DIRECTORY_FILES: u8 = b'L';
-    pub(super) const EXISTS: u8 = b'e';
-    pub(super) const ADDRESSES: u8 = b'n';
-    pub(super) const HAS_USER: u8 = b'u';
-    pub(super) const HAS_GROUP: u8 = b'g';
-    pub(super) const SAVED_ADDRESS: u8 = b's';
-    pub(super) const HAS_INTERFACE: u8 = b'i';
+/// The kind of [`MachineAnswers`] for the address that a state file has for a server.
+const SAVED_ADDRESS: u8 = b's';
+
+impl Question {
+    /// Its letter, as in [`MachineAnswers`] and in what a file helper is asked.
+    pub(crate) fn kind(self) -> u8 {
+        match self {
+            Self::Content { .. } => MachineAnswers::CONTENT,
+            Self::IsDirectory => b'd',
+            Self::FilesIn => b'l',
+            Self::DirectoryFiles => b'L',
+            Self::Exists => b'e',
+            Self::Addresses => b'n',
+            Self::HasUser => b'u',
+            Self::HasGroup => b'g',
+            Self::HasInterface => b'i',
+        }
+    }
+
+    /// The question of this letter; `bytes_max` is of [`Self::Content`].
+    pub(crate) fn of_kind(kind: u8, bytes_max: usize) -> Option<Self> {
+        let bytes_max = Some(bytes_max);
+        [
+            Self::Content { bytes_max },
+            Self::IsDirectory,
+            Self::FilesIn,
+            Self::DirectoryFiles,
+            Self::Exists,
+            Self::Addresses,
+            Self::HasUser,
+            Self::HasGroup,
+            Self::HasInterface,
+        ]
+        .into_iter()
+        .find(|one| one.kind() == kind)
+    }
+
+    /// Whether it is about a path.
+    pub(crate) fn is_about_path(self) -> bool {
+        !matches!(
+            self,
+            Self::Addresses | Self::HasUser | Self::HasGroup | Self::HasInterface
+        )
+    }
+
+    /// The answer of the system this process runs on.
+    pub(crate) fn answer(self, about: &str) -> Vec<u8> {
+        let yes = |is: bool| vec![u8::from(is)];
+        let path = path_of_text(about);
+        match self {
+            Self::Content { bytes_max: None } => told(std::fs::read(path)),
+            Self::Content {
+                bytes_max: Some(bytes_max),
+            } => told(ballast_net::read_file(&path, bytes_max)),
+            Self::IsDirectory => yes(path.is_dir()),
+            Self::FilesIn => told(names_in(&path)),
+            Self::DirectoryFiles if !path.is_dir() => Vec::new(),
+            Self::DirectoryFiles => told(names_in(&path)),
+            Self::Exists => yes(path.exists()),
+            Self::Addresses => told(addresses_of(about).map(String::into_bytes)),
+            Self::HasUser => yes(matches!(ballast_net::user_by_name(about), Ok(Some(_)))),
+            Self::HasGroup => yes(matches!(ballast_net::group_by_name(about), Ok(Some(_)))),
+            Self::HasInterface => {
+                let there = Path::new("/sys/class/net").join(about).exists();
+                yes(there && !about.contains('/'))
+            }
+        }
+    }
+
+    /// The answer that tells of an error, where its form can.
+    pub(crate) fn failure(self, error: &str) -> Vec<u8> {
+        match self {
+            Self::Content { .. } | Self::FilesIn | Self::DirectoryFiles | Self::Addresses => {
+                [&[0], error.as_bytes()].concat()
+            }
+            _ => vec![0],
+        }
+    }
+
+    /// The answer that was recorded, or that of the file helper, or of the system.
+    fn ask(self, about: &str) -> Vec<u8> {
+        MachineAnswers::ask(self.kind(), about, || file_helper::answer(self, about))
+    }
+
+    fn is(self, about: &str) -> bool {
+        self.ask(about) == [1]
+    }
+
+    /// An answer that may be an error. `missing` is one that was not recorded.
+    fn told(self, about: &str, missing: &str) -> Result<Vec<u8>, String> {
+        let mut answer = self.ask(about);
+        match answer.first() {
+            Some(1) => {
+                answer.remove(0);
+                Ok(answer)
+            }
+            Some(_) => Err(text_of_bytes(&answer[1..]).into_owned()),
+            None => Err(missing.to_owned()),
+        }
+    }
 }
 
-/// The content of a file.
+/// The answer that may be an error.
+pub(crate) fn told(answer: std::io::Result<Vec<u8>>) -> Vec<u8> {
+    match answer {
+        Ok(mut answer) => {
+            answer.insert(0, 1);
+            answer
+        }
+        Err(error) => [&[0], error_text(&error).as_bytes()].concat(),
+    }
+}
+
+const NO_FILE: &str = "No such file or directory";
+
+/// The content of a file of any kind.
 ///
 /// # Errors
 /// The error of the system.
 pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
-    recorded_content(path, || std::fs::read(path_of_text(path)))
+    Question::Content { bytes_max: None }.told(path, NO_FILE)
 }
 
-/// The content of a configuration file. Only a regular file of at most [`FILE_BYTES_MAX`] is read, so
-/// that reading neither blocks nor goes on without end.
+/// The content of a regular file of at most `bytes_max`, so that reading neither blocks nor goes on
+/// without end.
 ///
 /// # Errors
 /// The error of the system, or what it is instead.
-pub(crate) fn regular_content(path: &str) -> Result<Vec<u8>, String> {
-    recorded_content(path, || {
-        ballast_net::read_file(&path_of_text(path), FILE_BYTES_MAX)
-    })
-}
-
-/// As [`content`], by another way of reading.
-///
-/// # Errors
-/// The error of the system.
-pub(crate) fn recorded_content(
-    path: &str,
-    read: impl FnOnce() -> std::io::Result<Vec<u8>>,
-) -> Result<Vec<u8>, String> {
-    let answer = MachineAnswers::ask(MachineAnswers::CONTENT, path, || match read() {
-        Ok(content) => [&[1], &content[..]].concat(),
-        Err(error) => [&[0], error_text(&error).as_bytes()].concat(),
-    });
-    match answer.split_first() {
-        Some((1, content)) => Ok(content.to_vec()),
-        Some((_, error)) => Err(String::from_utf8_lossy(error).into_owned()),
-        None => Err("No such file or directory".to_owned()),
-    }
+pub(crate) fn regular_content(path: &str, bytes_max: usize) -> Result<Vec<u8>, String> {
+    let bytes_max = Some(bytes_max);
+    Question::Content { bytes_max }.told(path, NO_FILE)
 }
 
 /// Whether it is a directory.
 pub(crate) fn is_directory(path: &str) -> bool {
-    is_yes(&MachineAnswers::ask(question::IS_DIRECTORY, path, || {
-        vec![u8::from(path_of_text(path).is_dir())]
-    }))
+    Question::IsDirectory.is(path)
 }
 
 /// The names of the files in a directory, in no order.
@@ -84,30 +184,27 @@ pub(crate) fn is_directory(path: &str) -> bool {
 /// # Errors
 /// The error of the system.
 pub(crate) fn files_in(path: &str) -> Result<Vec<String>, String> {
-    let list = || -> std::io::Result<String> {
-        let mut names = String::new();
-        for entry in std::fs::read_dir(path)? {
-            let entry = entry?;
-            if entry.path().is_file() {
-                names.push_str(&entry.file_name().to_string_lossy());
-                names.push('\0');
-            }
+    Ok(split_names(&Question::FilesIn.told(path, NO_FILE)?))
+}
+
+fn split_names(names: &[u8]) -> Vec<String> {
+    let names = names.split(|byte| *byte == 0);
+    let names = names.filter(|name| !name.is_empty());
+    names.map(|name| text_of_bytes(name).into_owned()).collect()
+}
+
+/// The names of the files in a directory, each with a zero behind it.
+fn names_in(directory: &Path) -> std::io::Result<Vec<u8>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        // A link to a file is a file (certbot's `live`).
+        if entry.path().is_file() {
+            names.extend_from_slice(entry.file_name().as_encoded_bytes());
+            names.push(0);
         }
-        Ok(names)
-    };
-    let answer = MachineAnswers::ask(question::FILES_IN, path, || match list() {
-        Ok(names) => [&[1], names.as_bytes()].concat(),
-        Err(error) => [&[0], error_text(&error).as_bytes()].concat(),
-    });
-    match answer.split_first() {
-        Some((1, names)) => {
-            let names = String::from_utf8_lossy(names);
-            let names = names.split('\0').filter(|name| !name.is_empty());
-            Ok(names.map(str::to_owned).collect())
-        }
-        Some((_, error)) => Err(String::from_utf8_lossy(error).into_owned()),
-        None => Err("No such file or directory".to_owned()),
     }
+    Ok(names)
 }
 
 /// Answers from the system the program runs on.
@@ -167,100 +264,53 @@ impl LocalMachine {
     }
 }
 
-/// The names of the files in a directory: 1 and the names, each with a zero behind it; 2 and an
-/// error; nothing where it is no directory.
-fn directory_answer(directory: &Path) -> Vec<u8> {
-    if !directory.is_dir() {
-        return Vec::new();
-    }
-    let names = || -> std::io::Result<Vec<u8>> {
-        let mut names = vec![1];
-        for entry in std::fs::read_dir(directory)? {
-            let entry = entry?;
-            // A link to a file is a file (certbot's `live`).
-            if entry.path().is_file() {
-                names.extend_from_slice(entry.file_name().as_encoded_bytes());
-                names.push(0);
-            }
-        }
-        Ok(names)
-    };
-    names().unwrap_or_else(|error| [&[2], error.to_string().as_bytes()].concat())
-}
-
 impl Machine for LocalMachine {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        if !self.is_serving {
-            return content(path);
+        match self.is_serving {
+            true => regular_content(path, usize::MAX),
+            false => content(path),
         }
-        recorded_content(path, || {
-            ballast_net::read_file(&path_of_text(path), usize::MAX)
-        })
     }
 
     fn list(&self, directory: &str) -> Result<Option<Vec<String>>, String> {
-        let answer = MachineAnswers::ask(question::DIRECTORY_FILES, directory, || {
-            directory_answer(&path_of_text(directory))
-        });
-        let text = |bytes: &[u8]| text_of_bytes(bytes).into_owned();
-        match answer.split_first() {
-            Some((1, names)) => {
-                let names = names
-                    .split(|byte| *byte == 0)
-                    .filter(|name| !name.is_empty());
-                Ok(Some(names.map(text).collect()))
-            }
-            Some((2, error)) => Err(text(error)),
-            _ => Ok(None),
+        match &*Question::DirectoryFiles.ask(directory) {
+            [] => Ok(None),
+            [1, names @ ..] => Ok(Some(split_names(names))),
+            [_, error @ ..] => Err(text_of_bytes(error).into_owned()),
         }
     }
 
     fn exists(&self, path: &str) -> bool {
-        is_yes(&MachineAnswers::ask(question::EXISTS, path, || {
-            vec![u8::from(path_of_text(path).exists())]
-        }))
+        Question::Exists.is(path)
     }
 
     fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
-        let answer = MachineAnswers::ask(question::ADDRESSES, host, || match addresses_of(host) {
-            Ok(addresses) => [&[1], addresses.as_bytes()].concat(),
-            Err(error) => [&[0], error.as_bytes()].concat(),
-        });
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        match answer.split_first() {
-            Some((1, addresses)) => {
-                let addresses = text(addresses);
-                let addresses = addresses.split_ascii_whitespace();
-                Ok(addresses.filter_map(|ip| ip.parse().ok()).collect())
-            }
-            Some((_, error)) => Err(text(error)),
-            None => Err("Name or service not known".to_owned()),
-        }
+        let addresses = Question::Addresses.told(host, "Name or service not known")?;
+        let addresses = String::from_utf8_lossy(&addresses);
+        let addresses = addresses.split_ascii_whitespace();
+        Ok(addresses.filter_map(|ip| ip.parse().ok()).collect())
     }
 
     fn has_user(&self, name: &str) -> bool {
-        is_yes(&MachineAnswers::ask(question::HAS_USER, name, || {
-            let found = ballast_net::user_by_name(name);
-            vec![u8::from(matches!(found, Ok(Some(_))))]
-        }))
+        Question::HasUser.is(name)
     }
 
     fn has_group(&self, name: &str) -> bool {
-        is_yes(&MachineAnswers::ask(question::HAS_GROUP, name, || {
-            let found = ballast_net::group_by_name(name);
-            vec![u8::from(matches!(found, Ok(Some(_))))]
-        }))
+        Question::HasGroup.is(name)
     }
 
     fn saved_address(&self, file: &str, backend: &str, server: &str) -> Option<IpAddr> {
         let about = format!("{file}\0{backend}\0{server}");
-        let answer = MachineAnswers::ask(question::SAVED_ADDRESS, &about, || {
+        let answer = MachineAnswers::ask(SAVED_ADDRESS, &about, || {
             let mut files = self.state_files.borrow_mut();
             let known = files.entry(file.to_owned());
             // Errors of a file are reported when the states are read.
             let open = || {
-                let content = ballast_net::read_file(Path::new(file), STATE_FILE_BYTES_MAX);
-                StateFile::read(&content.ok()?).ok()
+                let bytes_max = Some(STATE_FILE_BYTES_MAX);
+                match &*file_helper::answer(Question::Content { bytes_max }, file) {
+                    [1, content @ ..] => StateFile::read(content).ok(),
+                    _ => None,
+                }
             };
             let file = known.or_insert_with(open);
             let address = file.as_ref().and_then(|file| file.address(backend, server));
@@ -278,10 +328,7 @@ impl Machine for LocalMachine {
     }
 
     fn has_interface(&self, name: &str) -> bool {
-        is_yes(&MachineAnswers::ask(question::HAS_INTERFACE, name, || {
-            let there = Path::new("/sys/class/net").join(name).exists();
-            vec![u8::from(there && !name.contains('/'))]
-        }))
+        Question::HasInterface.is(name)
     }
 
     fn environment(&self) -> Env {
@@ -294,10 +341,8 @@ impl Machine for LocalMachine {
 }
 
 /// The addresses of a name, each once, in the resolver's order, a blank between them.
-fn addresses_of(host: &str) -> Result<String, String> {
-    let found = (host, 0)
-        .to_socket_addrs()
-        .map_err(|error| error_text(&error))?;
+fn addresses_of(host: &str) -> std::io::Result<String> {
+    let found = (host, 0).to_socket_addrs()?;
     let mut addresses: Vec<String> = Vec::new();
     for address in found {
         let ip = address.ip().to_string();
@@ -308,13 +353,17 @@ fn addresses_of(host: &str) -> Result<String, String> {
     Ok(addresses.join(" "))
 }
 
-/// The machine's name.
+/// The machine's name, as it was when it was first asked for: a chroot hides it.
 pub(crate) fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "localhost".to_owned(),
-        name => name.to_owned(),
-    }
+    static NAME: OnceLock<String> = OnceLock::new();
+    let name = NAME.get_or_init(|| {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        match name.trim() {
+            "" => "localhost".to_owned(),
+            name => name.to_owned(),
+        }
+    });
+    name.clone()
 }
 
 /// The error of the system, without the number that Rust adds.

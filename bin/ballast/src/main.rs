@@ -12,6 +12,7 @@ mod check;
 mod config_files;
 mod console;
 mod control;
+mod file_helper;
 mod former_tables;
 mod host;
 mod identity;

@@ -480,7 +480,7 @@ impl MasterProcess<'_> {
         // It is given once: two workers cannot ask over one channel.
         let table_channel = match kind {
             WorkerKind::Serve => self.table_channel.take(),
-            WorkerKind::PrivilegedHelper => None,
+            WorkerKind::PrivilegedHelper | WorkerKind::FileHelper => None,
         };
         let given = child.channel.send_sockets(&self.sockets).and_then(|()| {
             for file in secrets {

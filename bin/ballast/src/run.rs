@@ -25,7 +25,7 @@ use crate::reexec::Inheritance;
 use crate::serve::{self, StartState};
 use crate::version::ProgramName;
 use crate::worker::{self, MasterLink, WorkerKind};
-use crate::{check, console, master, process, processors, secrets};
+use crate::{check, console, file_helper, master, process, processors, secrets};
 
 /// How long the start waits until former processes have freed their addresses.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -54,6 +54,7 @@ fn start(options: &Options) -> Result<u8, u8> {
         Some((channel, WorkerKind::PrivilegedHelper)) => {
             return run_privileged_helper(options, channel);
         }
+        Some((channel, WorkerKind::FileHelper)) => return Ok(file_helper::run(options, &channel)),
         None => {}
     }
     if let Some(inheritance) = Inheritance::of_this_process() {

@@ -36,7 +36,9 @@ use crate::search_report::SearchReporter;
 use crate::stop::{ProcessExit, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
-use crate::{console, instance, ocsp, participants, processors, services, table_donor};
+use crate::{
+    console, file_helper, instance, ocsp, participants, processors, services, table_donor,
+};
 
 /// The parts of a process that are prepared with full rights and before any thread.
 #[derive(Debug)]
@@ -84,6 +86,7 @@ pub(crate) fn run(
     })?;
     let null = background.then(ballast_net::null_device).transpose();
     let null = null.map_err(|error| fail(&error))?;
+    file_helper::start(&start_state.identity).map_err(|error| fail(&error))?;
     start_state.identity.apply()?;
     let prints_events = !background && !console::is_quiet();
     let server_events = EventLog::new(&logs, open_logs.backends.clone(), prints_events);

@@ -73,6 +73,8 @@ pub(crate) enum WorkerKind {
     /// To record the answers of the machine for a worker that may not ask it, and to open its new
     /// sockets.
     PrivilegedHelper,
+    /// To open files for the process that starts it, which then gives up its rights.
+    FileHelper,
 }
 
 impl WorkerKind {
@@ -81,6 +83,7 @@ impl WorkerKind {
         match self {
             Self::Serve => "serve",
             Self::PrivilegedHelper => "helper",
+            Self::FileHelper => "files",
         }
     }
 }
@@ -90,7 +93,11 @@ pub(crate) fn channel_to_master() -> Option<(Channel, WorkerKind)> {
     let value = std::env::var(WORKER_VARIABLE).ok()?;
     let mut parts = value.split(':');
     let (number, master, kind) = (parts.next()?, parts.next()?, parts.next()?);
-    let kinds = [WorkerKind::Serve, WorkerKind::PrivilegedHelper];
+    let kinds = [
+        WorkerKind::Serve,
+        WorkerKind::PrivilegedHelper,
+        WorkerKind::FileHelper,
+    ];
     let kind = kinds.into_iter().find(|one| one.word() == kind)?;
     // A worker starts programs too (external checks), and they inherit the variable.
     if net::parent_process_id() != Some(master.parse().ok()?) {

@@ -21,10 +21,12 @@ use ballast_reconcile::{
     CertificateChangeLock, ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue,
 };
 use ballast_stats::StatsHost;
+use ballast_tls::certificate_file_changes::CertificateFileChange;
 use ballast_tls::ocsp_schedule::UpdateSchedule;
 use ballast_tls::server_config::BindTlsSettings;
 use ballast_tls::store::StoredCertificate;
 
+use crate::certificate_files::change_certificate_files;
 use crate::change_record::ChangeRecord;
 
 /// A change of a server's health, given its time in milliseconds.
@@ -95,6 +97,14 @@ pub trait Control: StatsHost {
     /// Runs what waits for a disk on another thread; answers its text. `None`: it was not run.
     fn run_blocking(&self, work: BlockingWork) -> Pin<Box<dyn Future<Output = Option<String>>>> {
         Box::pin(std::future::ready(Some(work())))
+    }
+
+    /// Changes files with certificates and keys, each in one step and in their order.
+    ///
+    /// # Errors
+    /// What failed, and what to do.
+    fn change_certificate_files(&self, changes: &[CertificateFileChange]) -> Result<(), String> {
+        change_certificate_files(changes)
     }
 
     /// The lists and maps of the configuration in force.

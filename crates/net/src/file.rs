@@ -11,6 +11,8 @@ use std::os::unix::fs::{
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+
 use crate::SystemCallError;
 
 /// How many names are tried for the temporary file.
@@ -241,10 +243,6 @@ impl Drop for TemporaryFile {
 /// # Errors
 /// The system's error, "not a regular file", or the size limit.
 pub fn read_file(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let too_long = || {
-        let text = format!("larger than {bytes_max} bytes");
-        io::Error::new(io::ErrorKind::FileTooLarge, text)
-    };
     if is_null_device(&std::fs::metadata(path)?)? {
         return Ok(Vec::new());
     }
@@ -253,7 +251,28 @@ pub fn read_file(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     options
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-    let file = options.open(path)?;
+    content_of(options.open(path)?, bytes_max)
+}
+
+/// As [`read_file`], where no part of the path is a symbolic link (`openat2`).
+///
+/// # Errors
+/// As [`read_file`]; `ELOOP` for a link.
+pub fn read_file_without_links(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    if is_null_device(&std::fs::metadata(path)?)? {
+        return Ok(Vec::new());
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    content_of(opened.into(), bytes_max)
+}
+
+/// The content of a file that was opened without blocking.
+fn content_of(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let too_long = || {
+        let text = format!("larger than {bytes_max} bytes");
+        io::Error::new(io::ErrorKind::FileTooLarge, text)
+    };
     let known = file.metadata()?;
     if is_null_device(&known)? {
         return Ok(Vec::new());
@@ -325,6 +344,28 @@ mod tests {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn no_link_is_followed_where_none_may_be() {
+        let directory = tempfile::tempdir().unwrap();
+        // The directory for temporary files may be a link itself.
+        let directory = directory.path().canonicalize().unwrap();
+        std::fs::create_dir(directory.join("real")).unwrap();
+        std::fs::write(directory.join("real/file"), "content").unwrap();
+        symlink("real", directory.join("link")).unwrap();
+        symlink("file", directory.join("real/also")).unwrap();
+        let read = |name: &str| read_file_without_links(&directory.join(name), 100);
+        assert_eq!(read("real/file").unwrap(), b"content");
+        for name in ["link/file", "real/also", "link/also"] {
+            assert_eq!(
+                read(name).unwrap_err().raw_os_error(),
+                Some(libc::ELOOP),
+                "{name}"
+            );
+            assert_eq!(read_file(&directory.join(name), 100).unwrap(), b"content");
+        }
+        assert!(read("real").is_err());
     }
 
     #[test]

@@ -45,7 +45,9 @@ pub use crypt::{can_hash_passwords, equal_in_constant_time, password_matches};
 pub use datagram::Datagram;
 pub use epoll::Epoll;
 pub use error::{ErrorClass, SystemCallError};
-pub use file::{FileChange, change_files, read_file, replace_file, replace_files};
+pub use file::{
+    FileChange, change_files, read_file, read_file_without_links, replace_file, replace_files,
+};
 pub use foreign::{
     ForeignListener, listening_sockets_of, may_signal, process_lives, process_tree, sockets_of,
     unix_peer,

@@ -20,7 +20,6 @@ use ballast_tls::store_transaction::{
 };
 
 use crate::answer::CommandAnswer;
-use crate::certificate_files::change_certificate_files;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
 use crate::commands::in_force::{
@@ -364,7 +363,7 @@ impl CertificateCommit {
             (&origin, on_disk.as_deref()),
         );
         let outcome = changes.and_then(|(changes, origin)| {
-            change_certificate_files(&changes)?;
+            control.change_certificate_files(&changes)?;
             Ok(origin)
         });
         match outcome {
@@ -446,7 +445,8 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
 fn remove_files(control: &dyn Control, name: &str, origin: &CertificateOrigin) -> String {
     let generation = control.generation();
     let _disk = generation.config.global.tls.shared_store.lock_files();
-    if let Err(why) = change_certificate_files(&certificate_file_changes::removals(&origin.files)) {
+    let removals = certificate_file_changes::removals(&origin.files);
+    if let Err(why) = control.change_certificate_files(&removals) {
         return format!("Can't remove the certificate: {why}\n");
     }
     let (in_force, mut lock) = ConfigInForce::locked_for_change_by(control);
