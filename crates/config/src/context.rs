@@ -407,7 +407,7 @@ impl Context<'_> {
         })
     }
 
-    /// Checks that a path exists, which has all its directories.
+    /// Checks that a path exists, which has all its directories, or that what it has is in memory.
     ///
     /// # Errors
     /// With `error`.
@@ -416,7 +416,7 @@ impl Context<'_> {
         path: &str,
         error: impl FnOnce() -> Diagnostic,
     ) -> Result<(), Diagnostic> {
-        if self.machine.exists(path) {
+        if self.former.is_in_memory(path) || self.machine.exists(path) {
             return Ok(());
         }
         self.stand_in_or(&format!("file '{path}'"), error)

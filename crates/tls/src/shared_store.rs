@@ -353,6 +353,17 @@ impl FormerStore {
         self.known_trust(kind, name).filter(|_| keeps_changes)
     }
 
+    /// Whether a certificate, authorities or revocation lists of this name need no file: a command may
+    /// have made them.
+    #[must_use]
+    pub fn is_in_memory(&self, name: &str) -> bool {
+        let state = self.lock();
+        self.take_over == TakeOver::All
+            && (state.store.get(name).is_some()
+                || state.authorities.files.contains_key(name)
+                || state.revocation.files.contains_key(name))
+    }
+
     fn known_trust(&self, kind: TrustKind, name: &str) -> Option<TrustFile> {
         let state = self.lock();
         let files = match kind {

@@ -256,7 +256,8 @@ fn certificate(one: &ServerDraft, name: &str, context: &mut Context<'_>) {
 fn verify(one: &ServerDraft, name: &str, tls: &mut ServerTls, context: &mut Context<'_>) {
     let is_off = context.declarations.tls.verify_none;
     tls.verify = one.tls.verify.unwrap_or(!is_off);
-    if !tls.verify || tls.ca_file.is_some() {
+    // What is named and not there was reported.
+    if !tls.verify || one.tls.names_ca_file {
         return;
     }
     let message = if is_off {

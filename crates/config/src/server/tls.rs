@@ -33,6 +33,7 @@ pub(super) const ROWS: &[R] = &[
         let name = tls::value(args, "CAfile path")?;
         let span = args.keyword_span();
         let found = authorities(name, &context.bases(), &context.origin(span));
+        server_draft.tls.names_ca_file = true;
         tls::authorities_exist(Some(&found), "ca-file", span, context)?;
         server_draft.tls.ca_file = Some(found);
         Ok(())

@@ -79,6 +79,8 @@ pub(crate) struct ServerWords {
     pub(crate) verify: Option<bool>,
     /// `ca-file`.
     pub(crate) ca_file: Option<AuthoritySource>,
+    /// Authorities are named, be they there or not.
+    pub(crate) names_ca_file: bool,
     /// `crl-file`.
     pub(crate) crl_file: Option<TlsFile>,
     /// `crt`.
