@@ -155,6 +155,10 @@ impl Control for Instance {
         self.ocsp.with_schedule(look);
     }
 
+    fn ocsp_updates_changed(&self) {
+        ocsp::request_rescan(self);
+    }
+
     fn update_ocsp(&self, certificates: Vec<Arc<StoredCertificate>>) -> bool {
         ocsp::ask_now(self, certificates)
     }

@@ -147,6 +147,9 @@ pub trait Control: StatsHost {
         let _ = look;
     }
 
+    /// Certificates are kept fresh that were not, or the other way round.
+    fn ocsp_updates_changed(&self) {}
+
     /// Asks for the OCSP response of these certificates, which are one under several lines, without
     /// waiting for it. False where nobody can be asked.
     fn update_ocsp(&self, certificates: Vec<Arc<StoredCertificate>>) -> bool {

@@ -184,10 +184,15 @@ impl CertificateListLine {
     /// name of the certificate.
     #[must_use]
     pub fn words(&self) -> String {
-        let options = self.options.words();
+        let updates = self.parts.ocsp_update.map(|updates| match updates {
+            true => "ocsp-update on".to_owned(),
+            false => "ocsp-update off".to_owned(),
+        });
+        let options = [self.options.words()].into_iter().chain(updates);
+        let options: Vec<String> = options.filter(|words| !words.is_empty()).collect();
         let mut words = match options.is_empty() {
-            true => options,
-            false => format!(" [{options}]"),
+            true => String::new(),
+            false => format!(" [{}]", options.join(" ")),
         };
         for filter in &self.filters {
             words.push_str(if filter.negated { " !" } else { " " });

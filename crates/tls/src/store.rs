@@ -214,6 +214,11 @@ impl StoredCertificate {
         self.updates_ocsp.load(Ordering::Relaxed)
     }
 
+    /// Has its OCSP response kept fresh from now on, or no longer.
+    pub fn set_updates_ocsp(&self, updates: bool) {
+        self.updates_ocsp.store(updates, Ordering::Relaxed);
+    }
+
     /// Its name: the path of its file, or `@store/name`.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -485,7 +490,7 @@ impl CertificateStore {
             }
         };
         let updates = load.updates_ocsp.unwrap_or(self.options.updates_ocsp);
-        stored.updates_ocsp.store(updates, Ordering::Relaxed);
+        stored.set_updates_ocsp(updates);
         self.insert(Arc::clone(&stored));
         Ok(stored)
     }

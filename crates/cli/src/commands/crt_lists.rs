@@ -12,6 +12,7 @@ use ballast_model::{Bind, BindTls, CertificateListLine, CliLevel, Frontend, TlsF
 use ballast_tls::bind::{BindCertificates, BindEntry, ListRow};
 use ballast_tls::describe::seconds_text;
 use ballast_tls::names::{KeyAlgorithm, NameFilters};
+use ballast_tls::store::StoredCertificate;
 use ballast_tls::store_transaction::ListEdit;
 
 use crate::answer::CommandAnswer;
@@ -147,10 +148,14 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
     };
     match found {
         None => return failed(format!("certificate '{name}' does not exist!")),
-        Some(found) if found.stored.is_empty() => {
-            return failed(format!("certificate '{name}' is empty!"));
-        }
-        Some(_) => {}
+        Some(found) => match found.stored.first() {
+            None => return failed(format!("certificate '{name}' is empty!")),
+            Some(stored) => {
+                if let Err(why) = agrees(&in_force, stored, &line) {
+                    return failed(why);
+                }
+            }
+        },
     }
     let ProcessRole::Worker(control) = &call.shared.role else {
         return failed("no bind line is here".to_owned());
@@ -195,6 +200,34 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
     queue_persist(call);
     let dots = ".".repeat(count);
     CommandAnswer::Report(format!("{begun}{dots}\nSuccess!\n"))
+}
+
+/// Whether a certificate that lines serve already is kept fresh as another line says.
+///
+/// # Errors
+/// HAProxy's words for what differs.
+fn agrees(
+    in_force: &ConfigInForce,
+    stored: &Arc<StoredCertificate>,
+    line: &CertificateListLine,
+) -> Result<(), String> {
+    let word = |updates: bool| if updates { "on" } else { "off" };
+    let is_served = || {
+        in_force.binds().any(|(_, _, certificates)| {
+            let mut entries = certificates.entries().iter();
+            entries.any(|entry| Arc::ptr_eq(&entry.certificate, stored))
+        })
+    };
+    match line.parts.ocsp_update {
+        Some(updates) if updates != stored.updates_ocsp() && is_served() => Err(format!(
+            "'{}' is already instantiated with incompatible parameters:\n - different parameter \
+             'ocsp-update' : previously '{}' vs '{}'",
+            stored.name(),
+            word(stored.updates_ocsp()),
+            word(updates)
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// What a line of a list is called while a change is made.
@@ -266,6 +299,10 @@ impl AddedLine {
         }
         for (tls, certificates) in prepared {
             tls.context.replace(certificates);
+        }
+        if let Some(updates) = self.line.parts.ocsp_update {
+            stored.set_updates_ocsp(updates);
+            control.ocsp_updates_changed();
         }
         Ok(binds.len())
     }
