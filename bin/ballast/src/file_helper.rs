@@ -1,34 +1,33 @@
 //! The file helper: a process that keeps the rights, and the root directory, that the serving process
-//! gives up (`chroot`, `user`, `group`), so that every change works behind them.
+//! gives up (`chroot`, `user`), so that changes work behind them.
 //!
 //! It is started before that, answers [`Question`]s about files, users and names over one socket pair,
-//! and writes files for `persist`. It has no listening socket, and ends with the process it belongs to.
-//!
-//! What it is asked may come from somebody who has taken over the serving process. So it reads the
-//! configuration by itself, and opens only what that names, and what lies beside it. Below a directory
-//! that the serving process can write to it follows no link.
+//! and ends with the process it belongs to. What it is asked may come from somebody who has taken over
+//! that one: [`Permitted`] says what it opens, and files are written as the user of that process.
 
-use std::collections::BTreeSet;
-use std::io;
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Component, Path, PathBuf};
+mod permitted;
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use ballast_edit::ConfigFiles;
-use ballast_expr::path_of_text;
+use ballast_expr::{path_of_text, text_of_bytes};
 use ballast_handover::{Channel, MemoryFile};
-use ballast_net::{self as net, Signal, SignalSource};
+use ballast_net::{self as net, ForkResult, Signal, SignalSource};
 use ballast_tls::certificate_file_changes::CertificateFileChange;
-use ballast_tls::shared_store::SharedStore;
 use ballast_wire::handoff::{read_pairs, write_pairs};
 
+use self::permitted::Permitted;
+pub(crate) use self::permitted::local_answer;
 use crate::args::Options;
+use crate::console;
 use crate::identity::ProcessIdentity;
 use crate::machine::{Question, told};
 use crate::worker::WorkerKind;
 use crate::worker_set::spawn_worker;
-use crate::{check, console};
 
 /// The name of its process.
 const NAME: &str = "ballast-files";
@@ -39,14 +38,14 @@ const CHANGE_FILES: u8 = b'W';
 /// A message has one byte, and a memory file with what it says.
 const MARK: &[u8] = b"f";
 
-/// Directories that many programs share: of these only what the configuration names itself is opened.
-const SHARED_DIRECTORIES: [&str; 2] = ["/", "/etc"];
+/// How long an answer is waited for: it may have to read a large configuration from a slow disk.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The largest file that it reads.
+const FILE_BYTES_MAX: usize = 512 << 20;
 
 /// The helper of this process, where it has given up rights.
 static HELPER: OnceLock<FileHelper> = OnceLock::new();
-
-/// The paths that this process was asked about, in a file helper that reads the configuration.
-static NAMED: Mutex<Option<BTreeSet<String>>> = Mutex::new(None);
 
 /// The way to a file helper.
 #[derive(Debug)]
@@ -54,56 +53,55 @@ struct FileHelper {
     pid: i32,
     /// Whether this process is in a chroot, and sees no file by itself.
     is_in_chroot: bool,
-    /// Locked while an answer is waited for.
-    channel: Mutex<Channel>,
+    /// Locked while an answer is waited for; `None` once one did not come.
+    channel: Mutex<Option<Channel>>,
 }
 
-/// Starts the helper of a process that is about to give up rights. To be called while it has them.
-///
-/// # Errors
-/// The system's refusal.
-pub(crate) fn start(identity: &ProcessIdentity) -> io::Result<()> {
+/// Starts the helper of a process that is about to give up rights. To be called while it has them, by
+/// a thread that lives as long as the process. Without a helper the process serves, and is changed as
+/// far as its rights go.
+pub(crate) fn start(identity: &ProcessIdentity) {
     if !identity.gives_up_rights() || HELPER.get().is_some() {
-        return Ok(());
+        return;
     }
-    let (pid, channel) = spawn_worker(WorkerKind::FileHelper)?;
-    let helper = FileHelper {
-        pid,
-        is_in_chroot: identity.has_chroot(),
-        channel: Mutex::new(channel),
-    };
-    // There is none: it was looked for above, by the only thread that starts one.
-    let _ = HELPER.set(helper);
-    Ok(())
+    let started = spawn_worker(WorkerKind::FileHelper).and_then(|(pid, channel)| {
+        net::set_receive_timeout(channel.as_fd(), ANSWER_TIMEOUT)?;
+        send(&channel, identity.to_text().as_bytes())?;
+        Ok((pid, channel))
+    });
+    match started {
+        Ok((pid, channel)) => {
+            // There is none: it was looked for above, by the only thread that starts one.
+            let _ = HELPER.set(FileHelper {
+                pid,
+                is_in_chroot: identity.has_chroot(),
+                channel: Mutex::new(Some(channel)),
+            });
+        }
+        Err(error) => console::warn(&format!(
+            "{NAME} cannot be started ({error}): changes that need a file will be refused."
+        )),
+    }
 }
 
 /// The answer of the system this process runs on; where it has lost its rights, and cannot tell, of
 /// the file helper.
 pub(crate) fn answer(question: Question, about: &str) -> Vec<u8> {
     let Some(helper) = HELPER.get() else {
-        if question.is_about_path() {
-            note(about);
-        }
-        return question.answer(about);
+        return local_answer(question, about);
     };
-    if !helper.is_in_chroot {
-        let own = question.answer(about);
-        if own.first() == Some(&1) {
-            return own;
-        }
+    let own = (!helper.is_in_chroot).then(|| question.answer(about));
+    if let Some(own) = &own
+        && (own.first() == Some(&1) || !question.is_about_path())
+    {
+        return own.clone();
     }
-    let bytes_max = match question {
-        Question::Content { bytes_max } => bytes_max.unwrap_or(usize::MAX),
-        _ => 0,
-    };
-    let asked = [
-        &[question.kind()],
-        &(bytes_max as u64).to_le_bytes()[..],
-        about.as_bytes(),
-    ];
-    match helper.ask(&asked.concat()) {
-        Ok(answer) => answer,
-        Err(error) => question.failure(&error),
+    let asked = helper.ask(&question.to_bytes(about));
+    match (asked, own) {
+        (Ok(answer), None) => answer,
+        (Ok(answer), _) if answer.first() == Some(&1) => answer,
+        (_, Some(own)) => own,
+        (Err(error), None) => question.failure(&error),
     }
 }
 
@@ -112,18 +110,17 @@ pub(crate) fn answer(question: Question, about: &str) -> Vec<u8> {
 /// # Errors
 /// The error of the system. Some of the files may have been replaced.
 pub(crate) fn write_files(files: &ConfigFiles) -> Result<(), String> {
-    let own = || net::replace_files(files).map_err(|error| error.to_string());
-    let helper = match HELPER.get() {
-        None => return own(),
-        Some(helper) if !helper.is_in_chroot && own().is_ok() => return Ok(()),
-        Some(helper) => helper,
-    };
-    let changes = files.iter().map(|(path, content)| CertificateFileChange {
-        path: path.clone(),
-        content: Some(content.clone()),
-        is_secret: false,
-    });
-    helper.change_files(&changes.collect::<Vec<_>>())
+    match HELPER.get() {
+        Some(helper) if helper.is_in_chroot => {
+            let changes = files.iter().map(|(path, content)| CertificateFileChange {
+                path: path.clone(),
+                content: Some(content.clone()),
+                is_secret: false,
+            });
+            helper.change_files(&changes.collect::<Vec<_>>())
+        }
+        _ => net::replace_files(files).map_err(|error| error.to_string()),
+    }
 }
 
 /// Changes files with certificates and keys.
@@ -131,24 +128,31 @@ pub(crate) fn write_files(files: &ConfigFiles) -> Result<(), String> {
 /// # Errors
 /// What failed, and what to do.
 pub(crate) fn change_certificate_files(changes: &[CertificateFileChange]) -> Result<(), String> {
-    let own = || ballast_cli::change_certificate_files(changes);
     match HELPER.get() {
-        None => own(),
-        Some(helper) if !helper.is_in_chroot && own().is_ok() => Ok(()),
-        Some(helper) => helper.change_files(changes),
+        Some(helper) if helper.is_in_chroot => helper.change_files(changes),
+        _ => ballast_cli::change_certificate_files(changes),
     }
 }
 
 impl FileHelper {
     /// The answer to a question, which is waited for.
     fn ask(&self, question: &[u8]) -> Result<Vec<u8>, String> {
-        let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = send(&channel, question).and_then(|()| receive(&channel));
-        match answer {
-            Ok(Some(answer)) => Ok(answer),
-            Ok(None) => Err(self.lost("it has ended")),
-            Err(error) => Err(self.lost(&error.to_string())),
-        }
+        let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = &*channel else {
+            return Err(self.lost("it has ended"));
+        };
+        let answer = send(open, question).and_then(|()| receive(open));
+        let why = match answer {
+            Ok(Some(answer)) => return Ok(answer),
+            Ok(None) => "it has ended".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        // What it may answer yet is not taken for the answer to another question.
+        *channel = None;
+        let _ = net::child_end(Some(self.pid), false);
+        let lost = self.lost(&why);
+        console::warn(&lost);
+        Err(lost)
     }
 
     fn lost(&self, why: &str) -> String {
@@ -187,25 +191,43 @@ fn send(channel: &Channel, bytes: &[u8]) -> io::Result<()> {
 /// What the other side says; `None`: it has ended.
 fn receive(channel: &Channel) -> io::Result<Option<Vec<u8>>> {
     let (count, fds) = net::receive_with_fds(channel.as_fd(), &mut [0; MARK.len()])?;
-    match (count, fds.into_iter().next()) {
+    let file = fds.into_iter().next().map(MemoryFile::from_fd);
+    match (count, file) {
         (0, _) => Ok(None),
-        (_, Some(fd)) => MemoryFile::from_fd(fd).read().map(Some),
-        (_, None) => Err(io::ErrorKind::InvalidData.into()),
-    }
-}
-
-/// Notes a path that the configuration names.
-fn note(path: &str) {
-    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(named) = &mut *named {
-        named.insert(path.to_owned());
+        (_, Some(file)) if file.is_sealed() => file.read().map(Some),
+        (_, _) => Ok(Some(Vec::new())),
     }
 }
 
 /// Runs as the file helper, until the process it belongs to ends. Returns the exit code.
 pub(crate) fn run(options: &Options, channel: &Channel) -> u8 {
     net::set_process_name(NAME);
-    // They are for the process it belongs to. What it has to do ends with that one.
+    match become_helper() {
+        Ok(_signals) => {
+            let Ok(Some(identity)) = receive(channel) else {
+                return 0;
+            };
+            let identity = ProcessIdentity::of_text(&String::from_utf8_lossy(&identity));
+            let mut permitted = Permitted::at_start(options, identity);
+            // Where it cannot be told, it is too late to serve.
+            while let Ok(Some(question)) = receive(channel) {
+                let answer = answer_to(options, &mut permitted, &question);
+                if send(channel, &answer).is_err() && send(channel, &[]).is_err() {
+                    break;
+                }
+            }
+            0
+        }
+        Err(error) => {
+            console::alert(&format!("{NAME}: {error}."));
+            1
+        }
+    }
+}
+
+/// Lets go of what is the caller's, and of the signals for the process it belongs to: what it has to do
+/// ends with that one.
+fn become_helper() -> Result<SignalSource, net::SystemCallError> {
     let blocked = SignalSource::open(&[
         Signal::Hup,
         Signal::Int,
@@ -215,68 +237,53 @@ pub(crate) fn run(options: &Options, channel: &Channel) -> u8 {
         Signal::Ttou,
         Signal::Usr1,
         Signal::Usr2,
-    ]);
-    if let Err(error) = &blocked {
-        console::alert(&format!("{NAME}: {error}."));
-        return 1;
-    }
-    // The caller of a start that goes to the background waits for the end of these.
-    let left = net::null_device().and_then(net::redirect_standard_to);
-    if let Err(error) = left {
-        console::alert(&format!("{NAME}: {error}."));
-        return 1;
-    }
+    ])?;
+    net::end_with_parent()?;
+    net::redirect_standard_to(net::null_device()?)?;
     for number in net::inherit::numbers() {
         drop(net::inherit::take(number));
     }
-    let mut permitted = Permitted::default();
-    loop {
-        let Ok(Some(question)) = receive(channel) else {
-            return 0;
-        };
-        let answer = match question.split_first() {
-            Some((&CHANGE_FILES, pairs)) => match change_files(options, &mut permitted, pairs) {
-                Ok(()) => vec![1],
-                Err(error) => [&[0], error.as_bytes()].concat(),
-            },
-            Some((&kind, rest)) => answer_to(options, &mut permitted, kind, rest),
-            None => Vec::new(),
-        };
-        if send(channel, &answer).is_err() {
-            return 0;
-        }
-    }
+    console::set_quiet(true);
+    Ok(blocked)
 }
 
-fn answer_to(options: &Options, permitted: &mut Permitted, kind: u8, rest: &[u8]) -> Vec<u8> {
-    let Some((limit, about)) = rest.split_first_chunk::<8>() else {
-        return Vec::new();
-    };
-    let bytes_max = usize::try_from(u64::from_le_bytes(*limit)).unwrap_or(usize::MAX);
-    let (Some(question), Ok(about)) = (
-        Question::of_kind(kind, bytes_max),
-        std::str::from_utf8(about),
-    ) else {
+fn answer_to(options: &Options, permitted: &mut Permitted, question: &[u8]) -> Vec<u8> {
+    if let Some((&CHANGE_FILES, pairs)) = question.split_first() {
+        return match change_files(options, permitted, pairs) {
+            Ok(()) => vec![1],
+            Err(error) => [&[0], error.as_bytes()].concat(),
+        };
+    }
+    let Some((question, about)) = Question::of_bytes(question) else {
         return Vec::new();
     };
     if !question.is_about_path() {
         return question.answer(about);
     }
-    let path = path_of_text(about);
-    let place = match permitted.check_or_read(options, &path) {
-        Ok(place) => place,
+    let path = match permitted.resolved(options, &path_of_text(about)) {
+        Ok(path) => path,
         Err(error) => return question.failure(&error),
     };
-    match (question, place) {
-        (Question::Content { .. }, Place::OfOwner) => {
+    match question {
+        Question::Content { bytes_max } => {
+            let bytes_max = bytes_max.map_or(FILE_BYTES_MAX, |most| most.min(FILE_BYTES_MAX));
             told(net::read_file_without_links(&path, bytes_max))
         }
-        // A pipe would hold up everything behind it.
-        (Question::Content { .. }, Place::OfOthers) => told(net::read_file(&path, bytes_max)),
-        _ => question.answer(about),
+        Question::FilesIn | Question::DirectoryFiles => in_directory(question, &path),
+        _ => question.answer(&text_of_bytes(path.as_os_str().as_encoded_bytes())),
     }
 }
 
+/// Lists a directory by its descriptor: another could have its name by now.
+fn in_directory(question: Question, path: &Path) -> Vec<u8> {
+    match net::open_without_links(path) {
+        Ok(directory) => question.answer(&format!("/proc/self/fd/{}", directory.as_raw_fd())),
+        Err(error) => question.failure(&error.to_string()),
+    }
+}
+
+/// Changes files as the user of the process it belongs to, in a process of its own: what that user may
+/// not write is not written.
 fn change_files(options: &Options, permitted: &mut Permitted, pairs: &[u8]) -> Result<(), String> {
     let mut changes = Vec::new();
     let read = read_pairs(pairs, |path, change| {
@@ -290,120 +297,46 @@ fn change_files(options: &Options, permitted: &mut Permitted, pairs: &[u8]) -> R
     });
     read.map_err(|error| error.to_string())?;
     for change in &changes {
-        let path = path_of_text(&change.path);
-        let place = permitted.check_or_read(options, &path);
-        let place = place.map_err(|error| format!("{}: {error}", change.path))?;
-        if place == Place::OfOwner {
-            return Err(format!(
-                "{}: the user of the process may write to a directory on the way there, and could \
-                 lead the process {NAME} elsewhere: give that directory to root",
-                change.path
-            ));
-        }
-    }
-    ballast_cli::change_certificate_files(&changes)
-}
-
-/// Who could have made the links on the way to a file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Place {
-    /// The user of the serving process, or anybody: no link is followed.
-    OfOwner,
-    /// Somebody else.
-    OfOthers,
-}
-
-/// What the helper opens.
-#[derive(Debug, Default)]
-struct Permitted {
-    files: BTreeSet<PathBuf>,
-    directories: BTreeSet<PathBuf>,
-    /// The user and the group that the serving process became.
-    owner: (Option<u32>, Option<u32>),
-}
-
-impl Permitted {
-    /// Where a path lies that may be opened. What is not known yet may be named by files that changed:
-    /// they are read again.
-    fn check_or_read(&mut self, options: &Options, path: &Path) -> Result<Place, String> {
-        let known = self.check(path);
-        if known.is_ok() {
-            return known;
-        }
-        *self = Self::read(options);
-        self.check(path)
-    }
-
-    /// What the files on the disk name.
-    fn read(options: &Options) -> Self {
-        *NAMED.lock().unwrap_or_else(PoisonError::into_inner) = Some(BTreeSet::new());
-        let was_quiet = console::is_quiet();
-        console::set_quiet(true);
-        let read = check::read_for_start(options, &[], &SharedStore::default());
-        let identity = read
-            .ok()
-            .and_then(|read| ProcessIdentity::of(&read.loaded.config.global).ok());
-        console::set_quiet(was_quiet);
-        drop(console::take_startup_log());
-        let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let here = std::env::current_dir().unwrap_or_default();
-        let mut permitted = Self {
-            // Files that are wrong today were right when the process started: it has this user.
-            owner: identity.map_or((None, None), |identity| identity.owner()),
-            ..Self::default()
-        };
-        for path in named.unwrap_or_default() {
-            let path = here.join(path_of_text(&path));
-            let directory = match path.is_dir() {
-                true => Some(path.as_path()),
-                false => path.parent(),
-            };
-            if let Some(directory) = directory
-                && !SHARED_DIRECTORIES
-                    .iter()
-                    .any(|shared| Path::new(shared) == directory)
-            {
-                permitted.directories.insert(directory.to_owned());
-            }
-            permitted.files.insert(path);
-        }
         permitted
+            .check(options, &path_of_text(&change.path))
+            .map_err(|error| format!("{}: {error}", change.path))?;
     }
+    let identity = permitted.identity();
+    let said = in_a_child(|| {
+        let done = identity
+            .become_user()
+            .and_then(|()| ballast_cli::change_certificate_files(&changes));
+        done.err().unwrap_or_default().into_bytes()
+    })?;
+    match said.is_empty() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&said).into_owned()),
+    }
+}
 
-    fn check(&self, path: &Path) -> Result<Place, String> {
-        let path = std::env::current_dir().unwrap_or_default().join(path);
-        let climbs = path.components().any(|part| part == Component::ParentDir);
-        let beside = |directory: &Path| self.directories.contains(directory);
-        let is_named = self.files.contains(&path)
-            || (!climbs && (beside(&path) || path.parent().is_some_and(beside)));
-        if !is_named {
-            return Err(format!(
-                "the process {NAME} opens what the configuration files name, and what lies beside \
-                 that: move it there"
-            ));
+/// What `work` returns in a process of its own, which ends with it: neither rights that it gives up nor
+/// memory that it takes are this one's.
+fn in_a_child(work: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{NAME}: {error}");
+    let (mut reader, mut writer) = io::pipe().map_err(|error| failed(&error))?;
+    match net::fork().map_err(|error| failed(&error))? {
+        ForkResult::Child => {
+            drop(reader);
+            // The mark tells an answer from a child that was killed.
+            let said = [&[1], &work()[..]].concat();
+            let code = i32::from(writer.write_all(&said).is_err());
+            std::process::exit(code)
         }
-        Ok(self.place(&path))
-    }
-
-    fn place(&self, path: &Path) -> Place {
-        let (user, group) = self.owner;
-        let may_lead_elsewhere = |entry: &Path| {
-            let Some(Ok(directory)) = entry.parent().map(std::fs::metadata) else {
-                return false;
-            };
-            let mode = directory.mode();
-            let may_write = (user == Some(directory.uid()) && mode & 0o200 != 0)
-                || (group == Some(directory.gid()) && mode & 0o020 != 0)
-                || mode & 0o002 != 0;
-            // In a sticky directory (`/tmp`) nobody replaces what is another's.
-            let is_kept = mode & 0o1000 != 0
-                && user != Some(directory.uid())
-                && std::fs::symlink_metadata(entry).is_ok_and(|entry| user != Some(entry.uid()));
-            may_write && !is_kept
-        };
-        match path.ancestors().any(may_lead_elsewhere) {
-            true => Place::OfOwner,
-            false => Place::OfOthers,
+        ForkResult::Parent(pid) => {
+            drop(writer);
+            let mut said = Vec::new();
+            let read = reader.read_to_end(&mut said);
+            let _ = net::child_end(Some(pid), true);
+            read.map_err(|error| failed(&error))?;
+            match said.split_first() {
+                Some((1, rest)) => Ok(rest.to_vec()),
+                _ => Err(failed(&"a process of its own was killed")),
+            }
         }
     }
 }

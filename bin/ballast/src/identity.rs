@@ -53,9 +53,33 @@ impl ProcessIdentity {
         self.chroot.is_some()
     }
 
-    /// The user and the group it becomes.
-    pub(crate) fn owner(&self) -> (Option<u32>, Option<u32>) {
-        (self.uid, self.gid)
+    /// The user it becomes.
+    pub(crate) fn uid(&self) -> Option<u32> {
+        self.uid
+    }
+
+    /// The numbers of its user and group, for [`Self::of_text`] in another process.
+    pub(crate) fn to_text(&self) -> String {
+        let number = |id: Option<u32>| id.map(|id| id.to_string()).unwrap_or_default();
+        format!("{} {}", number(self.uid), number(self.gid))
+    }
+
+    /// An identity of these numbers.
+    pub(crate) fn of_text(text: &str) -> Self {
+        let (uid, gid) = text.split_once(' ').unwrap_or_default();
+        Self {
+            uid: uid.parse().ok(),
+            gid: gid.parse().ok(),
+            ..Self::default()
+        }
+    }
+
+    /// Becomes this user and group, with no other groups, and keeps the root directory.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub(crate) fn become_user(&self) -> Result<(), String> {
+        become_user(self.uid, self.gid, None).map_err(|error| error.to_string())
     }
 
     /// Changes the process to this root, user and group, for good. `Err` is the exit code; the message

@@ -60,10 +60,22 @@ impl Question {
         }
     }
 
-    /// The question of this letter; `bytes_max` is of [`Self::Content`].
-    pub(crate) fn of_kind(kind: u8, bytes_max: usize) -> Option<Self> {
-        let bytes_max = Some(bytes_max);
-        [
+    /// What a file helper is asked: the letter, the limit of the content, and what it is about.
+    pub(crate) fn to_bytes(self, about: &str) -> Vec<u8> {
+        let bytes_max = match self {
+            Self::Content { bytes_max } => bytes_max.unwrap_or(usize::MAX),
+            _ => 0,
+        };
+        let bytes_max = (bytes_max as u64).to_le_bytes();
+        [&[self.kind()], &bytes_max[..], about.as_bytes()].concat()
+    }
+
+    /// The question, and what it is about; `None` where it is not understood.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Option<(Self, &str)> {
+        let (&kind, rest) = bytes.split_first()?;
+        let (bytes_max, about) = rest.split_first_chunk::<8>()?;
+        let bytes_max = usize::try_from(u64::from_le_bytes(*bytes_max)).ok();
+        let mut all = [
             Self::Content { bytes_max },
             Self::IsDirectory,
             Self::FilesIn,
@@ -74,8 +86,9 @@ impl Question {
             Self::HasGroup,
             Self::HasInterface,
         ]
-        .into_iter()
-        .find(|one| one.kind() == kind)
+        .into_iter();
+        let question = all.find(|one| one.kind() == kind)?;
+        Some((question, std::str::from_utf8(about).ok()?))
     }
 
     /// Whether it is about a path.

@@ -86,7 +86,7 @@ pub(crate) fn run(
     })?;
     let null = background.then(ballast_net::null_device).transpose();
     let null = null.map_err(|error| fail(&error))?;
-    file_helper::start(&start_state.identity).map_err(|error| fail(&error))?;
+    file_helper::start(&start_state.identity);
     start_state.identity.apply()?;
     let prints_events = !background && !console::is_quiet();
     let server_events = EventLog::new(&logs, open_logs.backends.clone(), prints_events);

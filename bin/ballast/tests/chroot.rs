@@ -19,9 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The user that the processes become.
 const USER: &str = "nobody";
 
+/// As Debian's configuration has it.
+const STOCK: &str = "chroot DIR/jail\n    user nobody";
+
 const CONFIG: &str = "global
-    ROOT
-    user nobody
+    RIGHTS
     nbthread 1
     stats socket DIR/admin level admin
 defaults
@@ -43,18 +45,18 @@ const PAGE: &str = "HTTP/1.0 503 Away\r\n\r\nNUMBER\r\n";
 struct Fixture {
     directory: tempfile::TempDir,
     port: u16,
-    root: &'static str,
+    rights: &'static str,
 }
 
 impl Fixture {
-    fn new(root: &'static str) -> Self {
+    fn new(rights: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let directory = tempfile::tempdir().unwrap();
         let fixture = Self {
             directory,
             port,
-            root,
+            rights,
         };
         for name in ["jail", "etc", "elsewhere"] {
             fs::create_dir(fixture.path(name)).unwrap();
@@ -80,7 +82,7 @@ impl Fixture {
     fn text(&self, number: &str, page: &str) -> String {
         let directory = self.directory.path().display().to_string();
         CONFIG
-            .replace("ROOT", self.root)
+            .replace("RIGHTS", self.rights)
             .replace("PORT", &self.port.to_string())
             .replace("NUMBER", number)
             .replace("PAGE", page)
@@ -180,24 +182,35 @@ impl Fixture {
         assert_eq!(self.number(), "four", "{case}");
         let text = self.text("five", "../elsewhere/a.http");
         let said = self.ask("admin", &format!("apply <<E\n{text}E"));
-        assert!(
-            said.contains("opens what the configuration files name"),
-            "{case}: {said}"
-        );
+        let why = match self.rights.contains("chroot") {
+            true => "opens what the configuration files name",
+            false => "Permission denied",
+        };
+        assert!(said.contains(why), "{case}: {said}");
         assert_eq!(self.number(), "four", "{case}");
         let said = self.ask("admin", "reload");
         assert!(said.starts_with("Success=1"), "{case}: {said}");
         let said = self.ask("admin", "add server be/s2 127.0.0.1:2; enable server be/s2");
         assert!(said.contains("New server registered"), "{case}: {said}");
+        let written = || fs::read_to_string(self.path("etc/a.cfg")).unwrap();
+        if self.rights.contains(USER) {
+            // What the user may not write is not written for it.
+            let said = self.ask("admin", "persist now");
+            assert!(said.contains("Permission denied"), "{case}: {said}");
+            assert!(!written().contains("server s2"), "{case}");
+            let user = ballast_net::user_by_name(USER).unwrap().unwrap();
+            for name in [".", "etc", "etc/a.cfg"] {
+                chown(self.path(name), Some(user.uid), None).unwrap();
+            }
+        }
         let said = self.ask("admin", "persist now");
         assert!(said.contains("etc/a.cfg"), "{case}: {said}");
-        let written = fs::read_to_string(self.path("etc/a.cfg")).unwrap();
         assert!(
-            written.contains("server s2 127.0.0.1:2"),
-            "{case}: {written}"
+            written().contains("server s2 127.0.0.1:2"),
+            "{case}: {said}"
         );
         let known = fs::metadata(self.path("etc/a.cfg")).unwrap();
-        assert_eq!((known.uid(), known.mode() & 0o777), (0, 0o600), "{case}");
+        assert_eq!(known.mode() & 0o777, 0o600, "{case}");
     }
 }
 
@@ -226,9 +239,9 @@ fn is_root_or_skipped() -> bool {
 
 const WAYS: [&str; 5] = ["", "-db", "-D", "-W -S DIR/master", "-Ws -S DIR/master"];
 
-fn each_way(root: &'static str, mut work: impl FnMut(&Fixture, i32, &str)) {
+fn each_way(rights: &'static str, mut work: impl FnMut(&Fixture, i32, &str)) {
     for line in WAYS {
-        let fixture = Fixture::new(root);
+        let fixture = Fixture::new(rights);
         let mut process = fixture.start(line);
         let pid = fixture.pid();
         process.serving = (line == "-D").then_some(pid);
@@ -236,11 +249,11 @@ fn each_way(root: &'static str, mut work: impl FnMut(&Fixture, i32, &str)) {
     }
 }
 
-fn changes_work_in_each_way(root: &'static str) {
+fn changes_work_in_each_way(rights: &'static str) {
     if !is_root_or_skipped() {
         return;
     }
-    each_way(root, |fixture, pid, line| {
+    each_way(rights, |fixture, pid, line| {
         fixture.changes_work(line);
         fixture.configure("six");
         if line.contains("-S") {
@@ -255,12 +268,13 @@ fn changes_work_in_each_way(root: &'static str) {
 
 #[test]
 fn every_change_works_in_a_chroot_however_the_process_was_started() {
+    changes_work_in_each_way(STOCK);
     changes_work_in_each_way("chroot DIR/jail");
 }
 
 #[test]
 fn every_change_works_for_a_user_however_the_process_was_started() {
-    changes_work_in_each_way("description no-chroot");
+    changes_work_in_each_way("user nobody");
 }
 
 #[test]
@@ -268,7 +282,7 @@ fn a_process_that_took_over_can_be_changed_in_its_chroot() {
     if !is_root_or_skipped() {
         return;
     }
-    let fixture = Fixture::new("chroot DIR/jail");
+    let fixture = Fixture::new(STOCK);
     let _former = fixture.start("-db");
     let former = fixture.pid();
     let _process = fixture.start(&format!("-db -x DIR/admin -sf {former}"));
@@ -297,7 +311,7 @@ fn a_process_whose_file_helper_is_gone_serves_on_and_says_why_it_cannot_be_chang
     if !is_root_or_skipped() {
         return;
     }
-    let fixture = Fixture::new("chroot DIR/jail");
+    let fixture = Fixture::new(STOCK);
     let _process = fixture.start("-db");
     let pid = fixture.pid();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
@@ -325,7 +339,7 @@ fn no_link_is_followed_that_the_user_could_have_made() {
     if !is_root_or_skipped() {
         return;
     }
-    let fixture = Fixture::new("chroot DIR/jail");
+    let fixture = Fixture::new(STOCK);
     fs::create_dir(fixture.path("own")).unwrap();
     let user = ballast_net::user_by_name(USER).unwrap().unwrap();
     chown(fixture.path("own"), Some(user.uid), Some(user.gid)).unwrap();

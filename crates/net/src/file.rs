@@ -254,17 +254,23 @@ pub fn read_file(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     content_of(options.open(path)?, bytes_max)
 }
 
-/// As [`read_file`], where no part of the path is a symbolic link (`openat2`).
+/// As [`read_file`], where no part of the path is a symbolic link.
 ///
 /// # Errors
 /// As [`read_file`]; `ELOOP` for a link.
 pub fn read_file_without_links(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-    if is_null_device(&std::fs::metadata(path)?)? {
-        return Ok(Vec::new());
-    }
+    content_of(open_without_links(path)?, bytes_max)
+}
+
+/// Opens a file or a directory to read it, without blocking; no part of the path may be a symbolic
+/// link (`openat2`, Linux 5.6).
+///
+/// # Errors
+/// The system's error; `ELOOP` for a link.
+pub fn open_without_links(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
-    content_of(opened.into(), bytes_max)
+    Ok(opened.into())
 }
 
 /// The content of a file that was opened without blocking.

@@ -46,7 +46,8 @@ pub use datagram::Datagram;
 pub use epoll::Epoll;
 pub use error::{ErrorClass, SystemCallError};
 pub use file::{
-    FileChange, change_files, read_file, read_file_without_links, replace_file, replace_files,
+    FileChange, change_files, open_without_links, read_file, read_file_without_links, replace_file,
+    replace_files,
 };
 pub use foreign::{
     ForeignListener, listening_sockets_of, may_signal, process_lives, process_tree, sockets_of,
@@ -70,13 +71,13 @@ pub use option::{
 };
 pub use passing::{
     FDS_PER_MESSAGE_MAX, PassedSocket, SocketPool, message_line, offer_sockets, receive_with_fds,
-    send_with_fds, set_inheritable, withdraw_sockets,
+    send_with_fds, set_inheritable, set_receive_timeout, withdraw_sockets,
 };
 pub use process::{
     ChildEnd, ForkResult, change_root, change_working_directory, child_end, detach_session, end_by,
-    fork, kill, kill_outright, null_device, parent_process_id, process_exists, process_id, raise,
-    redirect_standard_to, remove_pid_file, set_dumpable, set_process_name, thread_count,
-    write_pid_file,
+    end_with_parent, fork, kill, kill_outright, null_device, parent_process_id, process_exists,
+    process_id, raise, redirect_standard_to, remove_pid_file, set_dumpable, set_process_name,
+    thread_count, write_pid_file,
 };
 pub use sealed::{foreign_fd, is_sealed, read_memory_file, sealed_file, sealed_file_of};
 pub use signal::{Signal, SignalSource, ignore_broken_pipe};

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -210,6 +211,15 @@ pub fn set_inheritable(fd: impl AsFd, on: bool) -> io::Result<()> {
         rustix::io::FdFlags::CLOEXEC
     };
     Ok(rustix::io::fcntl_setfd(fd, flags)?)
+}
+
+/// How long a blocking socket waits for what it receives, at most.
+///
+/// # Errors
+/// The system's error.
+pub fn set_receive_timeout(fd: impl AsFd, timeout: Duration) -> io::Result<()> {
+    let which = sockopt::Timeout::Recv;
+    Ok(sockopt::set_socket_timeout(fd, which, Some(timeout))?)
 }
 
 /// A pair of connected sockets that keep message boundaries: each message is received whole, or not

@@ -58,6 +58,15 @@ pub fn thread_count() -> usize {
     fs::read_dir("/proc/self/task").map_or(1, |tasks| tasks.count().max(1))
 }
 
+/// Has this process killed when the thread that started it ends.
+///
+/// # Errors
+/// The system's refusal.
+pub fn end_with_parent() -> Result<(), SystemCallError> {
+    process::set_parent_process_death_signal(Some(process::Signal::KILL))
+        .map_err(|e| SystemCallError::new("prctl(PR_SET_PDEATHSIG)", "", e))
+}
+
 /// Renames this process (`ps`, `/proc/PID/comm`); the system keeps 15 bytes. To be called before
 /// threads are started: they have their own names.
 pub fn set_process_name(name: &str) {

@@ -1,0 +1,368 @@
+//! What a file helper opens: what the configuration names, and what lies beside that.
+//!
+//! The configuration is read at the start, and again when its files have changed. Then what the user of
+//! the serving process could have written tells nothing: neither lists there nor links on the way.
+
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ballast_tls::shared_store::SharedStore;
+
+use super::in_a_child;
+use crate::args::Options;
+use crate::check;
+use crate::identity::ProcessIdentity;
+use crate::machine::Question;
+
+/// Directories that many programs share: of these only what the configuration names itself is opened.
+const SHARED_DIRECTORIES: [&str; 12] = [
+    "/", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/srv", "/sys", "/tmp", "/usr", "/var",
+];
+
+/// How many links lead to a file at most.
+const LINKS_MAX: usize = 40;
+
+/// The configuration while a file helper reads it.
+static READING: Mutex<Option<Reading>> = Mutex::new(None);
+
+#[derive(Debug)]
+struct Reading {
+    /// The paths that were asked about.
+    named: BTreeSet<String>,
+    /// The user whose files are not taken for what they say; `None`: every file is.
+    distrusted: Option<Distrusted>,
+}
+
+/// Who may have written what leads to a file: the user of the serving process (`None`: root), and
+/// whoever may write through a group or as anybody.
+#[derive(Clone, Copy, Debug)]
+struct Distrusted(Option<u32>);
+
+/// The answer of this process, which may be a file helper that reads the configuration.
+pub(crate) fn local_answer(question: Question, about: &str) -> Vec<u8> {
+    let mut reading = READING.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(reading) = &mut *reading else {
+        return question.answer(about);
+    };
+    if question.is_about_path() {
+        reading.named.insert(about.to_owned());
+    }
+    let is_trusted = || {
+        let path = absolute(&ballast_expr::path_of_text(about));
+        let Some(distrusted) = reading.distrusted else {
+            return true;
+        };
+        distrusted.resolve(&path).is_ok_and(|way| !way.is_of_user)
+    };
+    match question {
+        // Names are for what connects, and only the paths count here.
+        Question::Addresses => [&[1], &b"192.0.2.1"[..]].concat(),
+        Question::Content { .. } if !is_trusted() => vec![1],
+        // A pipe that was read at the start has nothing more to say.
+        Question::Content { bytes_max: None } => {
+            let bytes_max = Some(super::FILE_BYTES_MAX);
+            Question::Content { bytes_max }.answer(about)
+        }
+        _ => question.answer(about),
+    }
+}
+
+/// A path that is relative to the directory of the start.
+fn absolute(path: &Path) -> PathBuf {
+    std::env::current_dir().unwrap_or_default().join(path)
+}
+
+/// A path behind all links.
+struct Way {
+    path: PathBuf,
+    /// The user may write to a directory on the way.
+    is_of_user: bool,
+}
+
+/// The parts of a path, the last one first.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    let parts = path.components().rev();
+    let named = parts.filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
+    named.map(|part| PathBuf::from(part.as_os_str())).collect()
+}
+
+impl Distrusted {
+    /// Follows links to what is there, or could be.
+    ///
+    /// # Errors
+    /// A link that the user could have made.
+    fn resolve(self, path: &Path) -> Result<Way, String> {
+        let mut left: Vec<PathBuf> = parts(path);
+        let mut way = Way {
+            path: PathBuf::from("/"),
+            is_of_user: false,
+        };
+        let mut link_count = 0;
+        while let Some(part) = left.pop() {
+            if part == Path::new("..") {
+                way.path.pop();
+                continue;
+            }
+            let entry = way.path.join(&part);
+            let known = std::fs::symlink_metadata(&entry);
+            way.is_of_user |= self.may_replace(&way.path, known.as_ref().ok());
+            match known {
+                Ok(known) if known.is_symlink() => {
+                    link_count += 1;
+                    if way.is_of_user || link_count > LINKS_MAX {
+                        return Err(format!(
+                            "{} is a symbolic link that others than root could have made",
+                            entry.display()
+                        ));
+                    }
+                    let target = std::fs::read_link(&entry).map_err(|error| error.to_string())?;
+                    if target.is_absolute() {
+                        way.path = PathBuf::from("/");
+                    }
+                    left.extend(parts(&target));
+                }
+                _ => way.path = entry,
+            }
+        }
+        Ok(way)
+    }
+
+    /// Whether the user could put something else in the place of an entry.
+    fn may_replace(self, directory: &Path, entry: Option<&Metadata>) -> bool {
+        let Ok(known) = std::fs::metadata(directory) else {
+            return false;
+        };
+        let is_owner = |of: &Metadata| self.0 == Some(of.uid());
+        let may_write = is_owner(&known) || known.mode() & 0o022 != 0;
+        // In a sticky directory (`/tmp`) nobody replaces what is another's.
+        let is_kept = known.mode() & 0o1000 != 0
+            && !is_owner(&known)
+            && entry.is_some_and(|entry| entry.uid() == 0 && !is_owner(entry));
+        may_write && !is_kept
+    }
+}
+
+/// What the helper opens.
+#[derive(Debug, Default)]
+pub(super) struct Permitted {
+    files: BTreeSet<PathBuf>,
+    directories: BTreeSet<PathBuf>,
+    /// The user that the serving process became.
+    identity: ProcessIdentity,
+    /// The states of the files when they were read last.
+    states: Vec<FileState>,
+}
+
+/// A file: the number of its inode, the time of its last change, its length.
+type FileState = (PathBuf, Option<(u64, i64, i64, u64)>);
+
+impl Permitted {
+    /// What the configuration of the start names.
+    pub(super) fn at_start(options: &Options, identity: ProcessIdentity) -> Self {
+        let mut permitted = Self {
+            identity,
+            ..Self::default()
+        };
+        permitted.read(options, None);
+        permitted
+    }
+
+    /// The user that the serving process became at its start.
+    pub(super) fn identity(&self) -> &ProcessIdentity {
+        &self.identity
+    }
+
+    /// The path behind all links of what may be opened.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub(super) fn resolved(&mut self, options: &Options, path: &Path) -> Result<PathBuf, String> {
+        self.check(options, path)?;
+        let way = Distrusted(self.identity.uid()).resolve(&absolute(path));
+        way.map(|way| way.path)
+    }
+
+    /// Checks that the configuration names a path, or something beside it. What is not known yet may
+    /// be named by files that have changed since.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(super) fn check(&mut self, options: &Options, path: &Path) -> Result<(), String> {
+        let path = absolute(path);
+        if !self.names(&path) && self.states != states(options, &self.files) {
+            self.read(options, Some(Distrusted(self.identity.uid())));
+        }
+        match self.names(&path) {
+            true => Ok(()),
+            false => Err(format!(
+                "the process {} opens what the configuration files name, and what lies beside that: \
+                 move it there",
+                super::NAME
+            )),
+        }
+    }
+
+    fn names(&self, path: &Path) -> bool {
+        let climbs = path.components().any(|part| part == Component::ParentDir);
+        let beside = |directory: &Path| self.directories.contains(directory);
+        self.files.contains(path)
+            || (!climbs && (beside(path) || path.parent().is_some_and(beside)))
+    }
+
+    /// Adds what the files on the disk name. They are read in a process of its own, which takes the
+    /// memory for them along.
+    fn read(&mut self, options: &Options, distrusted: Option<Distrusted>) {
+        let said = in_a_child(|| {
+            *READING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Reading {
+                named: BTreeSet::new(),
+                distrusted,
+            });
+            // What is wrong with it was said, or will be, by the process that is to have it.
+            let _ = check::read_for_start(options, &[], &SharedStore::default());
+            let reading = READING
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            let named = reading.map(|reading| reading.named).unwrap_or_default();
+            let named: Vec<String> = named.into_iter().collect();
+            named.join("\0").into_bytes()
+        });
+        let said = said.unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let lines = said.split('\0');
+        for path in lines.filter(|path| !path.is_empty()) {
+            let path = absolute(&ballast_expr::path_of_text(path));
+            let directory = match path.is_dir() {
+                true => Some(path.as_path()),
+                false => path.parent(),
+            };
+            let shared = |directory: &Path| {
+                let mut shared = SHARED_DIRECTORIES.iter();
+                shared.any(|shared| Path::new(shared) == directory)
+            };
+            if let Some(directory) = directory.filter(|directory| !shared(directory)) {
+                self.directories.insert(directory.to_owned());
+            }
+            self.files.insert(path);
+        }
+        self.states = states(options, &self.files);
+    }
+}
+
+/// The files of the configuration, and what they name.
+fn states(options: &Options, named: &BTreeSet<PathBuf>) -> Vec<FileState> {
+    let mut files: Vec<PathBuf> = named.iter().cloned().collect();
+    for name in &options.files {
+        let path = PathBuf::from(name);
+        if let Ok(entries) = std::fs::read_dir(&path) {
+            files.extend(entries.flatten().map(|entry| entry.path()));
+        }
+        files.push(path);
+    }
+    files.sort();
+    let state = |path: PathBuf| {
+        let known = std::fs::metadata(&path).ok();
+        let known =
+            known.map(|known| (known.ino(), known.ctime(), known.ctime_nsec(), known.len()));
+        (path, known)
+    };
+    files.into_iter().map(state).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    use super::*;
+
+    /// A directory `own` of somebody, and `secret` and `etc` beside it.
+    fn directories() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        for name in ["own", "secret", "etc"] {
+            fs::create_dir(root.join(name)).unwrap();
+            fs::write(root.join(name).join("file"), name).unwrap();
+        }
+        (directory, root)
+    }
+
+    fn own_uid() -> u32 {
+        fs::metadata("/proc/self").unwrap().uid()
+    }
+
+    #[test]
+    fn links_are_followed_unless_the_user_could_have_made_them() {
+        let (_directory, root) = directories();
+        symlink("../secret/file", root.join("etc/link")).unwrap();
+        symlink("etc", root.join("other")).unwrap();
+        let target = root.join("secret/file");
+        let somebody = Distrusted(Some(own_uid() + 1));
+        for name in ["etc/link", "other/link", "other/../etc/link"] {
+            let way = somebody.resolve(&root.join(name)).unwrap();
+            assert_eq!((&way.path, way.is_of_user), (&target, false), "{name}");
+        }
+        for user in [Distrusted(Some(own_uid())), somebody] {
+            let way = user.resolve(&root.join("etc/file")).unwrap();
+            assert_eq!(way.is_of_user, user.0 == Some(own_uid()));
+        }
+        let why = Distrusted(Some(own_uid()))
+            .resolve(&root.join("etc/link"))
+            .err()
+            .unwrap();
+        assert!(why.contains("symbolic link"), "{why}");
+        // Through a group, or as anybody.
+        for mode in [0o775, 0o757] {
+            fs::set_permissions(root.join("etc"), fs::Permissions::from_mode(mode)).unwrap();
+            assert!(
+                somebody.resolve(&root.join("etc/link")).is_err(),
+                "{mode:o}"
+            );
+        }
+        symlink("turn", root.join("turn")).unwrap();
+        assert!(somebody.resolve(&root.join("turn")).is_err());
+    }
+
+    #[test]
+    fn a_link_of_root_leads_no_further_than_the_directory_of_the_user() {
+        if !ballast_net::is_root() {
+            eprintln!("SKIPPED: only root may give a directory away");
+            return;
+        }
+        let (_directory, root) = directories();
+        let user = Distrusted(Some(12_345));
+        chown(root.join("own"), user.0, None).unwrap();
+        symlink("../own/file", root.join("etc/link")).unwrap();
+        let way = user.resolve(&root.join("etc/link")).unwrap();
+        assert_eq!((way.path, way.is_of_user), (root.join("own/file"), true));
+        fs::remove_file(root.join("own/file")).unwrap();
+        symlink("../secret/file", root.join("own/file")).unwrap();
+        assert!(user.resolve(&root.join("etc/link")).is_err());
+    }
+
+    #[test]
+    fn what_is_named_and_what_lies_beside_it_is_permitted() {
+        let permitted = Permitted {
+            files: ["/etc/one.cfg", "/etc/haproxy/../maps/a.map"]
+                .map(PathBuf::from)
+                .into(),
+            directories: ["/etc/haproxy"].map(PathBuf::from).into(),
+            ..Permitted::default()
+        };
+        for (path, is_permitted) in [
+            ("/etc/one.cfg", true),
+            ("/etc/shadow", false),
+            ("/etc/haproxy", true),
+            ("/etc/haproxy/new.pem", true),
+            ("/etc/haproxy/deeper/new.pem", false),
+            ("/etc/haproxy/../shadow", false),
+            ("/etc/haproxy/../maps/a.map", true),
+            ("/etc/haproxy/../maps/b.map", false),
+        ] {
+            assert_eq!(permitted.names(Path::new(path)), is_permitted, "{path}");
+        }
+    }
+}
