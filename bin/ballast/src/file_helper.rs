@@ -10,13 +10,14 @@ mod permitted;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ballast_edit::ConfigFiles;
 use ballast_expr::{path_of_text, text_of_bytes};
 use ballast_handover::{Channel, MemoryFile};
-use ballast_net::{self as net, ForkResult, Signal, SignalSource};
+use ballast_net::{self as net, ForkResult, ProcessEnd, Signal, SignalSource};
 use ballast_tls::certificate_file_changes::CertificateFileChange;
 use ballast_wire::handoff::{read_pairs, write_pairs};
 
@@ -40,6 +41,9 @@ const MARK: &[u8] = b"f";
 
 /// How long an answer is waited for: it may have to read a large configuration from a slow disk.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a process of its own may take.
+const CHILD_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// The largest file that it reads.
 const FILE_BYTES_MAX: usize = 512 << 20;
@@ -141,16 +145,14 @@ impl FileHelper {
         let Some(open) = &*channel else {
             return Err(self.lost("it has ended"));
         };
-        let answer = send(open, question).and_then(|()| receive(open));
-        let why = match answer {
+        match ask(open, question) {
             Ok(Some(answer)) => return Ok(answer),
-            Ok(None) => "it has ended".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        // What it may answer yet is not taken for the answer to another question.
-        *channel = None;
+            // It may answer the next one.
+            Err(error) => return Err(self.lost(&error.to_string())),
+            Ok(None) => *channel = None,
+        }
         let _ = net::child_end(Some(self.pid), false);
-        let lost = self.lost(&why);
+        let lost = self.lost("it has ended");
         console::warn(&lost);
         Err(lost)
     }
@@ -183,6 +185,27 @@ fn change_bytes(change: &CertificateFileChange) -> Vec<u8> {
     [&[u8::from(change.is_secret), u8::from(stays)][..], content].concat()
 }
 
+/// Asks, and waits for the answer with the same number: one that came too late for its question is
+/// let go. `None`: the helper has ended.
+fn ask(channel: &Channel, question: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_le_bytes();
+    match send(channel, &[&number, question].concat()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
+        sent => sent?,
+    }
+    loop {
+        match receive(channel) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(Some(answer)) => match answer.strip_prefix(&number) {
+                Some(answer) => return Ok(Some(answer.to_vec())),
+                None => continue,
+            },
+            other => return other,
+        }
+    }
+}
+
 fn send(channel: &Channel, bytes: &[u8]) -> io::Result<()> {
     let file = MemoryFile::write(bytes)?;
     net::send_with_fds(channel.as_fd(), MARK, &[file.as_fd()]).map(|_| ())
@@ -203,18 +226,22 @@ fn receive(channel: &Channel) -> io::Result<Option<Vec<u8>>> {
 pub(crate) fn run(options: &Options, channel: &Channel) -> u8 {
     net::set_process_name(NAME);
     match become_helper() {
-        Ok(_signals) => {
+        Ok((_signals, parent)) => {
             let Ok(Some(identity)) = receive(channel) else {
                 return 0;
             };
             let identity = ProcessIdentity::of_text(&String::from_utf8_lossy(&identity));
             let mut permitted = Permitted::at_start(options, identity);
-            // Where it cannot be told, it is too late to serve.
-            while let Ok(Some(question)) = receive(channel) {
-                let answer = answer_to(options, &mut permitted, &question);
-                if send(channel, &answer).is_err() && send(channel, &[]).is_err() {
+            while let Ok(true) = parent.or_readable(channel.as_fd()) {
+                let Ok(Some(question)) = receive(channel) else {
                     break;
-                }
+                };
+                let Some((number, question)) = question.split_first_chunk::<8>() else {
+                    continue;
+                };
+                let answer = answer_to(options, &mut permitted, question);
+                // What cannot be said now is asked again, or given up.
+                let _ = send(channel, &[&number[..], &answer].concat());
             }
             0
         }
@@ -227,7 +254,7 @@ pub(crate) fn run(options: &Options, channel: &Channel) -> u8 {
 
 /// Lets go of what is the caller's, and of the signals for the process it belongs to: what it has to do
 /// ends with that one.
-fn become_helper() -> Result<SignalSource, net::SystemCallError> {
+fn become_helper() -> Result<(SignalSource, ProcessEnd), net::SystemCallError> {
     let blocked = SignalSource::open(&[
         Signal::Hup,
         Signal::Int,
@@ -238,13 +265,13 @@ fn become_helper() -> Result<SignalSource, net::SystemCallError> {
         Signal::Usr1,
         Signal::Usr2,
     ])?;
-    net::end_with_parent()?;
+    let parent = ProcessEnd::of(net::parent_process_id().unwrap_or(0))?;
     net::redirect_standard_to(net::null_device()?)?;
     for number in net::inherit::numbers() {
         drop(net::inherit::take(number));
     }
     console::set_quiet(true);
-    Ok(blocked)
+    Ok((blocked, parent))
 }
 
 fn answer_to(options: &Options, permitted: &mut Permitted, question: &[u8]) -> Vec<u8> {
@@ -260,17 +287,23 @@ fn answer_to(options: &Options, permitted: &mut Permitted, question: &[u8]) -> V
     if !question.is_about_path() {
         return question.answer(about);
     }
-    let path = match permitted.resolved(options, &path_of_text(about)) {
-        Ok(path) => path,
+    let way = match permitted.resolved(options, &path_of_text(about)) {
+        Ok(way) => way,
         Err(error) => return question.failure(&error),
     };
+    let text = text_of_bytes(way.path.as_os_str().as_encoded_bytes());
     match question {
         Question::Content { bytes_max } => {
             let bytes_max = bytes_max.map_or(FILE_BYTES_MAX, |most| most.min(FILE_BYTES_MAX));
-            told(net::read_file_without_links(&path, bytes_max))
+            told(match way.is_of_user {
+                true => net::read_file_without_links(&way.path, bytes_max),
+                false => net::read_file(&way.path, bytes_max),
+            })
         }
-        Question::FilesIn | Question::DirectoryFiles => in_directory(question, &path),
-        _ => question.answer(&text_of_bytes(path.as_os_str().as_encoded_bytes())),
+        Question::FilesIn | Question::DirectoryFiles if way.is_of_user => {
+            in_directory(question, &way.path)
+        }
+        _ => question.answer(&text),
     }
 }
 
@@ -296,22 +329,47 @@ fn change_files(options: &Options, permitted: &mut Permitted, pairs: &[u8]) -> R
         }
     });
     read.map_err(|error| error.to_string())?;
-    for change in &changes {
-        permitted
-            .check(options, &path_of_text(&change.path))
-            .map_err(|error| format!("{}: {error}", change.path))?;
+    for change in &mut changes {
+        let way = permitted.resolved(options, &path_of_text(&change.path));
+        let way = way.map_err(|error| format!("{}: {error}", change.path))?;
+        change.path = text_of_bytes(way.path.as_os_str().as_encoded_bytes()).into_owned();
     }
     let identity = permitted.identity();
     let said = in_a_child(|| {
-        let done = identity
-            .become_user()
-            .and_then(|()| ballast_cli::change_certificate_files(&changes));
+        let done = identity.become_user().and_then(|()| write(&changes));
         done.err().unwrap_or_default().into_bytes()
     })?;
     match said.is_empty() {
         true => Ok(()),
         false => Err(String::from_utf8_lossy(&said).into_owned()),
     }
+}
+
+/// Changes files whose paths have no links, by descriptors of their directories: the user could put
+/// links there meanwhile. Those of one directory are changed together.
+fn write(changes: &[CertificateFileChange]) -> Result<(), String> {
+    let directory = |change: &CertificateFileChange| match change.path.rsplit_once('/') {
+        Some((directory, _)) => format!("{directory}/"),
+        None => "./".to_owned(),
+    };
+    for changes in changes.chunk_by(|one, other| directory(one) == directory(other)) {
+        let directory = directory(&changes[0]);
+        let failed = |error: &dyn std::fmt::Display| format!("{directory}: {error}");
+        let opened = net::open_without_links(&path_of_text(&directory));
+        let opened = opened.map_err(|error| failed(&error))?;
+        let here = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        net::change_working_directory(Path::new(&here)).map_err(|error| failed(&error))?;
+        let mut named = changes.to_vec();
+        for change in &mut named {
+            change.path = change.path.split_off(directory.len());
+            let known = std::fs::symlink_metadata(&*path_of_text(&change.path));
+            if known.is_ok_and(|known| known.is_symlink()) {
+                return Err(failed(&format!("{} is a symbolic link", change.path)));
+            }
+        }
+        ballast_cli::change_certificate_files(&named).map_err(|error| failed(&error))?;
+    }
+    Ok(())
 }
 
 /// What `work` returns in a process of its own, which ends with it: neither rights that it gives up nor
@@ -330,6 +388,10 @@ fn in_a_child(work: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, String> {
         ForkResult::Parent(pid) => {
             drop(writer);
             let mut said = Vec::new();
+            // Whoever has its rights could stop it.
+            if !net::becomes_readable(&reader, CHILD_TIMEOUT).unwrap_or(false) {
+                let _ = net::kill_outright(pid);
+            }
             let read = reader.read_to_end(&mut said);
             let _ = net::child_end(Some(pid), true);
             read.map_err(|error| failed(&error))?;

@@ -307,6 +307,35 @@ fn is_zombie(pid: i32) -> bool {
 }
 
 #[test]
+fn what_root_names_is_opened_at_once_and_what_the_user_names_is_not() {
+    if !is_root_or_skipped() {
+        return;
+    }
+    for is_of_root in [true, false] {
+        let fixture = Fixture::new(STOCK);
+        let mode = if is_of_root { 0o644 } else { 0o666 };
+        let allow = || {
+            let permissions = fs::Permissions::from_mode(mode);
+            fs::set_permissions(fixture.path("etc/a.cfg"), permissions).unwrap();
+        };
+        allow();
+        let _process = fixture.start("-db");
+        // The helper reads the configuration before it answers.
+        let plan = fixture.ask("admin", "show plan");
+        assert!(plan.contains("Plan: nothing"), "{plan}");
+        let text = fixture.text("two", "../elsewhere/a.http");
+        fixture.write("etc/a.cfg", &text.replace("etc/../", ""));
+        allow();
+        let said = fixture.ask("admin", "reload");
+        match is_of_root {
+            true => assert!(said.starts_with("Success=1"), "{said}"),
+            false => assert!(said.contains("opens what the configuration"), "{said}"),
+        }
+        assert_eq!(fixture.number(), if is_of_root { "two" } else { "one" });
+    }
+}
+
+#[test]
 fn a_process_whose_file_helper_is_gone_serves_on_and_says_why_it_cannot_be_changed() {
     if !is_root_or_skipped() {
         return;

@@ -74,10 +74,10 @@ pub use passing::{
     send_with_fds, set_inheritable, set_receive_timeout, withdraw_sockets,
 };
 pub use process::{
-    ChildEnd, ForkResult, change_root, change_working_directory, child_end, detach_session, end_by,
-    end_with_parent, fork, kill, kill_outright, null_device, parent_process_id, process_exists,
-    process_id, raise, redirect_standard_to, remove_pid_file, set_dumpable, set_process_name,
-    thread_count, write_pid_file,
+    ChildEnd, ForkResult, ProcessEnd, becomes_readable, change_root, change_working_directory,
+    child_end, detach_session, end_by, fork, kill, kill_outright, null_device, parent_process_id,
+    process_exists, process_id, raise, redirect_standard_to, remove_pid_file, set_dumpable,
+    set_process_name, thread_count, write_pid_file,
 };
 pub use sealed::{foreign_fd, is_sealed, read_memory_file, sealed_file, sealed_file_of};
 pub use signal::{Signal, SignalSource, ignore_broken_pipe};

@@ -5,7 +5,9 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{self, DumpableBehavior, Pid, WaitOptions};
 
 use crate::{Signal, SystemCallError};
@@ -58,13 +60,56 @@ pub fn thread_count() -> usize {
     fs::read_dir("/proc/self/task").map_or(1, |tasks| tasks.count().max(1))
 }
 
-/// Has this process killed when the thread that started it ends.
+/// A process that is waited for.
+#[derive(Debug)]
+pub struct ProcessEnd(OwnedFd);
+
+impl ProcessEnd {
+    /// The end of a process.
+    ///
+    /// # Errors
+    /// `ESRCH` if there is none.
+    pub fn of(pid: i32) -> Result<Self, SystemCallError> {
+        let opened = process::pidfd_open(one_process(pid)?, process::PidfdFlags::empty());
+        opened
+            .map(Self)
+            .map_err(|e| SystemCallError::new("pidfd_open", pid, e))
+    }
+
+    /// Waits until a descriptor is readable (true), or the process has ended (false).
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn or_readable(&self, fd: impl AsFd) -> io::Result<bool> {
+        loop {
+            let mut fds = [
+                PollFd::new(&fd, PollFlags::IN),
+                PollFd::new(&self.0, PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) => return Ok(!fds[0].revents().is_empty()),
+            }
+        }
+    }
+}
+
+/// Whether a descriptor becomes readable, or ends, within this time.
 ///
 /// # Errors
-/// The system's refusal.
-pub fn end_with_parent() -> Result<(), SystemCallError> {
-    process::set_parent_process_death_signal(Some(process::Signal::KILL))
-        .map_err(|e| SystemCallError::new("prctl(PR_SET_PDEATHSIG)", "", e))
+/// The system's error.
+pub fn becomes_readable(fd: impl AsFd, timeout: Duration) -> io::Result<bool> {
+    let until = Instant::now() + timeout;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = rustix::event::Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&left)) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(count) => return Ok(count > 0),
+        }
+    }
 }
 
 /// Renames this process (`ps`, `/proc/PID/comm`); the system keeps 15 bytes. To be called before

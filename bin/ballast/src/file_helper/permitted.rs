@@ -3,23 +3,51 @@
 //! The configuration is read at the start, and again when its files have changed. Then what the user of
 //! the serving process could have written tells nothing: neither lists there nor links on the way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use ballast_net as net;
 use ballast_tls::shared_store::SharedStore;
 
 use super::in_a_child;
 use crate::args::Options;
 use crate::check;
 use crate::identity::ProcessIdentity;
-use crate::machine::Question;
+use crate::machine::{Question, told};
 
 /// Directories that many programs share: of these only what the configuration names itself is opened.
-const SHARED_DIRECTORIES: [&str; 12] = [
-    "/", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/srv", "/sys", "/tmp", "/usr", "/var",
+const SHARED_DIRECTORIES: [&str; 27] = [
+    "/",
+    "/boot",
+    "/dev",
+    "/dev/shm",
+    "/etc",
+    "/etc/ssl",
+    "/etc/ssl/private",
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/srv",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/local",
+    "/usr/sbin",
+    "/usr/share",
+    "/var",
+    "/var/lib",
+    "/var/log",
+    "/var/tmp",
 ];
 
 /// How many links lead to a file at most.
@@ -30,8 +58,8 @@ static READING: Mutex<Option<Reading>> = Mutex::new(None);
 
 #[derive(Debug)]
 struct Reading {
-    /// The paths that were asked about.
-    named: BTreeSet<String>,
+    /// The paths that were asked about, each with its state before it was answered.
+    named: BTreeMap<String, FileState>,
     /// The user whose files are not taken for what they say; `None`: every file is.
     distrusted: Option<Distrusted>,
 }
@@ -48,21 +76,16 @@ pub(crate) fn local_answer(question: Question, about: &str) -> Vec<u8> {
         return question.answer(about);
     };
     if question.is_about_path() {
-        reading.named.insert(about.to_owned());
+        let state = || state_of(&ballast_expr::path_of_text(about));
+        let named = reading.named.entry(about.to_owned());
+        named.or_insert_with(state);
     }
-    let is_trusted = || {
-        let path = absolute(&ballast_expr::path_of_text(about));
-        let Some(distrusted) = reading.distrusted else {
-            return true;
-        };
-        distrusted.resolve(&path).is_ok_and(|way| !way.is_of_user)
-    };
-    match question {
+    match (question, reading.distrusted) {
         // Names are for what connects, and only the paths count here.
-        Question::Addresses => [&[1], &b"192.0.2.1"[..]].concat(),
-        Question::Content { .. } if !is_trusted() => vec![1],
+        (Question::Addresses, _) => [&[1], &b"192.0.2.1"[..]].concat(),
+        (Question::Content { .. }, Some(distrusted)) => told(distrusted.content(about)),
         // A pipe that was read at the start has nothing more to say.
-        Question::Content { bytes_max: None } => {
+        (Question::Content { bytes_max: None }, None) => {
             let bytes_max = Some(super::FILE_BYTES_MAX);
             Question::Content { bytes_max }.answer(about)
         }
@@ -76,10 +99,10 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// A path behind all links.
-struct Way {
-    path: PathBuf,
+pub(super) struct Way {
+    pub(super) path: PathBuf,
     /// The user may write to a directory on the way.
-    is_of_user: bool,
+    pub(super) is_of_user: bool,
 }
 
 /// The parts of a path, the last one first.
@@ -130,6 +153,21 @@ impl Distrusted {
         Ok(way)
     }
 
+    /// The content of a file; nothing where the user could have written it.
+    fn content(self, about: &str) -> io::Result<Vec<u8>> {
+        let way = self.resolve(&absolute(&ballast_expr::path_of_text(about)));
+        let way = way.map_err(io::Error::other)?;
+        if way.is_of_user {
+            return Ok(Vec::new());
+        }
+        // What is looked at is what is read: the user can put nothing in its place.
+        let known = std::fs::metadata(&way.path)?;
+        match self.0 == Some(known.uid()) || known.mode() & 0o022 != 0 {
+            true => Ok(Vec::new()),
+            false => net::read_file(&way.path, super::FILE_BYTES_MAX),
+        }
+    }
+
     /// Whether the user could put something else in the place of an entry.
     fn may_replace(self, directory: &Path, entry: Option<&Metadata>) -> bool {
         let Ok(known) = std::fs::metadata(directory) else {
@@ -152,12 +190,20 @@ pub(super) struct Permitted {
     directories: BTreeSet<PathBuf>,
     /// The user that the serving process became.
     identity: ProcessIdentity,
-    /// The states of the files when they were read last.
-    states: Vec<FileState>,
+    /// The states of the files before they were read last.
+    states: BTreeMap<PathBuf, FileState>,
 }
 
-/// A file: the number of its inode, the time of its last change, its length.
-type FileState = (PathBuf, Option<(u64, i64, i64, u64)>);
+/// The number of a file's inode, the time of its last change, its length; empty where it is not.
+type FileState = String;
+
+fn state_of(path: &Path) -> FileState {
+    let Ok(known) = std::fs::metadata(path) else {
+        return String::new();
+    };
+    let (ino, length) = (known.ino(), known.len());
+    format!("{ino} {} {} {length}", known.ctime(), known.ctime_nsec())
+}
 
 impl Permitted {
     /// What the configuration of the start names.
@@ -179,10 +225,14 @@ impl Permitted {
     ///
     /// # Errors
     /// Why it may not.
-    pub(super) fn resolved(&mut self, options: &Options, path: &Path) -> Result<PathBuf, String> {
+    pub(super) fn resolved(&mut self, options: &Options, path: &Path) -> Result<Way, String> {
         self.check(options, path)?;
-        let way = Distrusted(self.identity.uid()).resolve(&absolute(path));
-        way.map(|way| way.path)
+        self.distrusted().resolve(&absolute(path))
+    }
+
+    fn distrusted(&self) -> Distrusted {
+        // What is root's is its own where it stays root.
+        Distrusted(self.identity.uid().filter(|uid| *uid != 0))
     }
 
     /// Checks that the configuration names a path, or something beside it. What is not known yet may
@@ -190,10 +240,10 @@ impl Permitted {
     ///
     /// # Errors
     /// It does not.
-    pub(super) fn check(&mut self, options: &Options, path: &Path) -> Result<(), String> {
+    fn check(&mut self, options: &Options, path: &Path) -> Result<(), String> {
         let path = absolute(path);
-        if !self.names(&path) && self.states != states(options, &self.files) {
-            self.read(options, Some(Distrusted(self.identity.uid())));
+        if !self.names(&path) && self.have_changed(options) {
+            self.read(options, Some(self.distrusted()));
         }
         match self.names(&path) {
             true => Ok(()),
@@ -203,6 +253,13 @@ impl Permitted {
                 super::NAME
             )),
         }
+    }
+
+    /// Whether there is another state of a file, or another file.
+    fn have_changed(&self, options: &Options) -> bool {
+        let mut known = self.states.iter();
+        known.any(|(path, state)| state_of(path) != *state)
+            || configuration_files(options).any(|path| !self.states.contains_key(&path))
     }
 
     fn names(&self, path: &Path) -> bool {
@@ -215,9 +272,12 @@ impl Permitted {
     /// Adds what the files on the disk name. They are read in a process of its own, which takes the
     /// memory for them along.
     fn read(&mut self, options: &Options, distrusted: Option<Distrusted>) {
+        let files = configuration_files(options);
+        let mut states: BTreeMap<_, _> =
+            files.map(|path| (path.clone(), state_of(&path))).collect();
         let said = in_a_child(|| {
             *READING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Reading {
-                named: BTreeSet::new(),
+                named: BTreeMap::new(),
                 distrusted,
             });
             // What is wrong with it was said, or will be, by the process that is to have it.
@@ -227,19 +287,26 @@ impl Permitted {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();
             let named = reading.map(|reading| reading.named).unwrap_or_default();
-            let named: Vec<String> = named.into_iter().collect();
-            named.join("\0").into_bytes()
+            let lines = named
+                .into_iter()
+                .map(|(path, state)| format!("{path}\0{state}\0"));
+            lines.collect::<String>().into_bytes()
         });
         let said = said.unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
-        let lines = said.split('\0');
-        for path in lines.filter(|path| !path.is_empty()) {
+        let mut words = said.split('\0');
+        while let (Some(path), Some(state)) = (words.next(), words.next()) {
             let path = absolute(&ballast_expr::path_of_text(path));
+            states
+                .entry(path.clone())
+                .or_insert_with(|| state.to_owned());
             let directory = match path.is_dir() {
                 true => Some(path.as_path()),
                 false => path.parent(),
             };
             let shared = |directory: &Path| {
+                let behind_links = std::fs::canonicalize(directory);
+                let directory = behind_links.as_deref().unwrap_or(directory);
                 let mut shared = SHARED_DIRECTORIES.iter();
                 shared.any(|shared| Path::new(shared) == directory)
             };
@@ -248,28 +315,18 @@ impl Permitted {
             }
             self.files.insert(path);
         }
-        self.states = states(options, &self.files);
+        self.states = states;
     }
 }
 
-/// The files of the configuration, and what they name.
-fn states(options: &Options, named: &BTreeSet<PathBuf>) -> Vec<FileState> {
-    let mut files: Vec<PathBuf> = named.iter().cloned().collect();
-    for name in &options.files {
-        let path = PathBuf::from(name);
-        if let Ok(entries) = std::fs::read_dir(&path) {
-            files.extend(entries.flatten().map(|entry| entry.path()));
-        }
-        files.push(path);
-    }
-    files.sort();
-    let state = |path: PathBuf| {
-        let known = std::fs::metadata(&path).ok();
-        let known =
-            known.map(|known| (known.ino(), known.ctime(), known.ctime_nsec(), known.len()));
-        (path, known)
-    };
-    files.into_iter().map(state).collect()
+/// The files of the command line, and what is in its directories.
+fn configuration_files(options: &Options) -> impl Iterator<Item = PathBuf> {
+    let files = options.files.iter().map(|name| absolute(Path::new(name)));
+    files.flat_map(|path| {
+        let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+        let inside: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        inside.into_iter().chain([path])
+    })
 }
 
 #[cfg(test)]
@@ -341,6 +398,23 @@ mod tests {
         fs::remove_file(root.join("own/file")).unwrap();
         symlink("../secret/file", root.join("own/file")).unwrap();
         assert!(user.resolve(&root.join("etc/link")).is_err());
+    }
+
+    #[test]
+    fn what_the_user_can_write_says_nothing() {
+        let (_directory, root) = directories();
+        let file = root.join("etc/file");
+        let content = |user: u32| {
+            Distrusted(Some(user))
+                .content(file.to_str().unwrap())
+                .unwrap()
+        };
+        assert_eq!(content(own_uid() + 1), b"etc");
+        assert_eq!(content(own_uid()), b"");
+        for mode in [0o664, 0o646] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(content(own_uid() + 1), b"", "{mode:o}");
+        }
     }
 
     #[test]
