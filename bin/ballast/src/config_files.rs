@@ -4,7 +4,8 @@ use std::io::Read;
 
 use ballast_syntax::FILE_BYTES_MAX;
 
-use crate::machine::{content, error_text, files_in, is_directory, regular_content};
+use crate::machine::{content, files_in, is_directory, regular_content};
+use crate::question::error_text;
 
 /// Reads files, and the `*.cfg` of directories in the order of their names, for a running process.
 /// Only regular files of limited size are read: a pipe would block its changes, and an endless file

@@ -21,14 +21,11 @@ use ballast_net::{self as net, ForkResult, ProcessEnd, Signal, SignalSource};
 use ballast_tls::certificate_file_changes::CertificateFileChange;
 use ballast_wire::handoff::{read_pairs, write_pairs};
 
-use self::permitted::Permitted;
-pub(crate) use self::permitted::local_answer;
+use self::permitted::{Permitted, ReadConfiguration, local_answer};
 use crate::args::Options;
 use crate::console;
 use crate::identity::ProcessIdentity;
-use crate::machine::{Question, told};
-use crate::worker::WorkerKind;
-use crate::worker_set::spawn_worker;
+use crate::question::{Question, told};
 
 /// The name of its process.
 const NAME: &str = "ballast-files";
@@ -63,12 +60,15 @@ struct FileHelper {
 
 /// Starts the helper of a process that is about to give up rights. To be called while it has them, by
 /// a thread that lives as long as the process. Without a helper the process serves, and is changed as
-/// far as its rights go.
-pub(crate) fn start(identity: &ProcessIdentity) {
+/// far as its rights go. `spawn` starts the process.
+pub(crate) fn start(
+    identity: &ProcessIdentity,
+    spawn: impl FnOnce() -> io::Result<(i32, Channel)>,
+) {
     if !identity.gives_up_rights() || HELPER.get().is_some() {
         return;
     }
-    let started = spawn_worker(WorkerKind::FileHelper).and_then(|(pid, channel)| {
+    let started = spawn().and_then(|(pid, channel)| {
         net::set_receive_timeout(channel.as_fd(), ANSWER_TIMEOUT)?;
         send(&channel, identity.to_text().as_bytes())?;
         Ok((pid, channel))
@@ -222,8 +222,9 @@ fn receive(channel: &Channel) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Runs as the file helper, until the process it belongs to ends. Returns the exit code.
-pub(crate) fn run(options: &Options, channel: &Channel) -> u8 {
+/// Runs as the file helper, until the process it belongs to ends. `read` reads the configuration.
+/// Returns the exit code.
+pub(crate) fn run(options: &Options, channel: &Channel, read: ReadConfiguration) -> u8 {
     net::set_process_name(NAME);
     match become_helper() {
         Ok((_signals, parent)) => {
@@ -231,7 +232,7 @@ pub(crate) fn run(options: &Options, channel: &Channel) -> u8 {
                 return 0;
             };
             let identity = ProcessIdentity::of_text(&String::from_utf8_lossy(&identity));
-            let mut permitted = Permitted::at_start(options, identity);
+            let mut permitted = Permitted::at_start(options, identity, read);
             while let Ok(true) = parent.or_readable(channel.as_fd()) {
                 let Ok(Some(question)) = receive(channel) else {
                     break;

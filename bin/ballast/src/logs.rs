@@ -11,7 +11,8 @@ use ballast_model::{Config, Global, LogEndpoint, LogTarget};
 use ballast_upstream::probe::{BackendSets, EventLog};
 
 use crate::console;
-use crate::machine::{error_text, hostname};
+use crate::machine::hostname;
+use crate::question::error_text;
 
 /// The default of `log-tag`: HAProxy's, because collectors filter by it.
 const LOG_TAG_DEFAULT: &str = "haproxy";

@@ -28,6 +28,7 @@ mod participants;
 mod plan;
 mod process;
 mod processors;
+mod question;
 mod ready;
 mod reexec;
 mod reporter_command;

@@ -54,7 +54,12 @@ fn start(options: &Options) -> Result<u8, u8> {
         Some((channel, WorkerKind::PrivilegedHelper)) => {
             return run_privileged_helper(options, channel);
         }
-        Some((channel, WorkerKind::FileHelper)) => return Ok(file_helper::run(options, &channel)),
+        Some((channel, WorkerKind::FileHelper)) => {
+            return Ok(file_helper::run(options, &channel, |options| {
+                // What is wrong with it is said by the process that is to have it.
+                let _ = check::read_for_start(options, &[], &SharedStore::default());
+            }));
+        }
         None => {}
     }
     if let Some(inheritance) = Inheritance::of_this_process() {

@@ -35,7 +35,8 @@ use crate::ready::ReadyNotifier;
 use crate::search_report::SearchReporter;
 use crate::stop::{ProcessExit, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
-use crate::worker::{self, MasterLink, Reporter};
+use crate::worker::{self, MasterLink, Reporter, WorkerKind};
+use crate::worker_set::spawn_worker;
 use crate::{
     console, file_helper, instance, ocsp, participants, processors, services, table_donor,
 };
@@ -86,7 +87,9 @@ pub(crate) fn run(
     })?;
     let null = background.then(ballast_net::null_device).transpose();
     let null = null.map_err(|error| fail(&error))?;
-    file_helper::start(&start_state.identity);
+    file_helper::start(&start_state.identity, || {
+        spawn_worker(WorkerKind::FileHelper)
+    });
     start_state.identity.apply()?;
     let prints_events = !background && !console::is_quiet();
     let server_events = EventLog::new(&logs, open_logs.backends.clone(), prints_events);

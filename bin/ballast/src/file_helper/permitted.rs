@@ -11,13 +11,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ballast_net as net;
-use ballast_tls::shared_store::SharedStore;
 
 use super::in_a_child;
 use crate::args::Options;
-use crate::check;
 use crate::identity::ProcessIdentity;
-use crate::machine::{Question, told};
+use crate::question::{Question, told};
 
 /// Directories that many programs share: of these only what the configuration names itself is opened.
 const SHARED_DIRECTORIES: [&str; 27] = [
@@ -183,9 +181,13 @@ impl Distrusted {
     }
 }
 
+/// Reads the configuration of a start, to learn what it names.
+pub(crate) type ReadConfiguration = fn(&Options);
+
 /// What the helper opens.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Permitted {
+    read: ReadConfiguration,
     files: BTreeSet<PathBuf>,
     directories: BTreeSet<PathBuf>,
     /// The user that the serving process became.
@@ -207,10 +209,17 @@ fn state_of(path: &Path) -> FileState {
 
 impl Permitted {
     /// What the configuration of the start names.
-    pub(super) fn at_start(options: &Options, identity: ProcessIdentity) -> Self {
+    pub(super) fn at_start(
+        options: &Options,
+        identity: ProcessIdentity,
+        read: ReadConfiguration,
+    ) -> Self {
         let mut permitted = Self {
+            read,
+            files: BTreeSet::new(),
+            directories: BTreeSet::new(),
             identity,
-            ..Self::default()
+            states: BTreeMap::new(),
         };
         permitted.read(options, None);
         permitted
@@ -272,6 +281,7 @@ impl Permitted {
     /// Adds what the files on the disk name. They are read in a process of its own, which takes the
     /// memory for them along.
     fn read(&mut self, options: &Options, distrusted: Option<Distrusted>) {
+        let read = self.read;
         let files = configuration_files(options);
         let mut states: BTreeMap<_, _> =
             files.map(|path| (path.clone(), state_of(&path))).collect();
@@ -281,7 +291,7 @@ impl Permitted {
                 distrusted,
             });
             // What is wrong with it was said, or will be, by the process that is to have it.
-            let _ = check::read_for_start(options, &[], &SharedStore::default());
+            read(options);
             let reading = READING
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -424,7 +434,9 @@ mod tests {
                 .map(PathBuf::from)
                 .into(),
             directories: ["/etc/haproxy"].map(PathBuf::from).into(),
-            ..Permitted::default()
+            read: |_| (),
+            identity: ProcessIdentity::default(),
+            states: BTreeMap::new(),
         };
         for (path, is_permitted) in [
             ("/etc/one.cfg", true),
