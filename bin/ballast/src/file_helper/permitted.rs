@@ -302,7 +302,11 @@ impl Permitted {
                 .map(|(path, state)| format!("{path}\0{state}\0"));
             lines.collect::<String>().into_bytes()
         });
-        let said = said.unwrap_or_default();
+        let Ok(said) = said else {
+            // It could not be read (no memory for a process, too slow a disk): it is with the next question.
+            self.states.clear();
+            return;
+        };
         let said = String::from_utf8_lossy(&said);
         let mut words = said.split('\0');
         while let (Some(path), Some(state)) = (words.next(), words.next()) {
@@ -425,6 +429,22 @@ mod tests {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(content(own_uid() + 1), b"", "{mode:o}");
         }
+    }
+
+    /// A process with a second thread cannot be copied: no more could one without memory.
+    #[test]
+    fn a_configuration_that_could_not_be_read_is_read_again() {
+        let (_directory, root) = directories();
+        let options = Options {
+            files: vec![root.join("etc/file").display().to_string()],
+            ..Options::default()
+        };
+        let (ends, end) = std::sync::mpsc::channel::<()>();
+        let beside = std::thread::spawn(move || end.recv());
+        let permitted = Permitted::at_start(&options, ProcessIdentity::default(), |_| ());
+        assert!(permitted.have_changed(&options));
+        drop(ends);
+        let _ = beside.join().unwrap();
     }
 
     #[test]
