@@ -256,17 +256,7 @@ pub(crate) fn run(options: &Options, channel: &Channel, read: ReadConfiguration)
 /// Lets go of what is the caller's, and of the signals for the process it belongs to: what it has to do
 /// ends with that one.
 fn become_helper() -> Result<(SignalSource, ProcessEnd), net::SystemCallError> {
-    let blocked = SignalSource::open(&[
-        Signal::Hup,
-        Signal::Int,
-        Signal::Quit,
-        Signal::Term,
-        Signal::Ttin,
-        Signal::Ttou,
-        Signal::Usr1,
-        Signal::Usr2,
-    ])?;
-    let parent = ProcessEnd::of(net::parent_process_id().unwrap_or(0))?;
+    let blocked = SignalSource::open(&Signal::OF_OPERATORS)?;    let parent = ProcessEnd::of(net::parent_process_id().unwrap_or(0))?;
     net::redirect_standard_to(net::null_device()?)?;
     for number in net::inherit::numbers() {
         drop(net::inherit::take(number));

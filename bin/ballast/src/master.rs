@@ -43,19 +43,6 @@ use crate::worker_set::{
 };
 use supervisor::{Watchdog, tell_supervisor};
 
-/// The signals a master answers to.
-const SIGNALS: [Signal; 9] = [
-    Signal::Child,
-    Signal::Hup,
-    Signal::Int,
-    Signal::Quit,
-    Signal::Term,
-    Signal::Ttin,
-    Signal::Ttou,
-    Signal::Usr1,
-    Signal::Usr2,
-];
-
 /// How many messages of workers may wait.
 const MESSAGE_COUNT_MAX: usize = 64;
 
@@ -135,7 +122,7 @@ struct MasterStart {
 
 impl MasterStart {
     fn watch(self, options: &Options) -> Result<u8, u8> {
-        let signals = Signals::open(&SIGNALS).map_err(|error| report_failure(&error))?;
+        let signals = Signals::open(&Signal::ALL).map_err(|error| report_failure(&error))?;
         let inherited = self.inherited;
         let (reload_sender, reload_requests) = mpsc::channel(RELOAD_REQUEST_COUNT_MAX);
         let (message_sender, messages) = mpsc::channel(MESSAGE_COUNT_MAX);

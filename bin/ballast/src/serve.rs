@@ -56,18 +56,6 @@ pub(crate) struct StartState {
     pub(crate) memory_megabytes: u32,
 }
 
-/// The signals a serving process answers to.
-const SIGNALS: [Signal; 8] = [
-    Signal::Hup,
-    Signal::Int,
-    Signal::Quit,
-    Signal::Term,
-    Signal::Ttin,
-    Signal::Ttou,
-    Signal::Usr1,
-    Signal::Usr2,
-];
-
 /// Serves until the end. Returns the exit code. `master_link` is the link to the master, if any.
 pub(crate) fn run(
     mut start_state: StartState,
@@ -78,7 +66,7 @@ pub(crate) fn run(
     let started_at = Instant::now();
     stay_with_workers(&start_state.layout);
     // Before any thread: signals interrupt none of them.
-    let signals = Signals::open(&SIGNALS).map_err(|error| fail(&error))?;
+    let signals = Signals::open(&Signal::OF_OPERATORS).map_err(|error| fail(&error))?;
     let logs = Logs::start().map_err(|error| fail(&error))?;
     // Before the chroot, which hides names.
     let open_logs = logs::open(&logs, &start_state.target.config, background).map_err(|why| {

@@ -31,19 +31,32 @@ pub enum Signal {
     Usr2,
 }
 
-const ALL: [Signal; 9] = [
-    Signal::Child,
-    Signal::Hup,
-    Signal::Int,
-    Signal::Quit,
-    Signal::Term,
-    Signal::Ttin,
-    Signal::Ttou,
-    Signal::Usr1,
-    Signal::Usr2,
-];
-
 impl Signal {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Child,
+        Self::Hup,
+        Self::Int,
+        Self::Quit,
+        Self::Term,
+        Self::Ttin,
+        Self::Ttou,
+        Self::Usr1,
+        Self::Usr2,
+    ];
+
+    /// Those by which operators and service managers direct a process.
+    pub const OF_OPERATORS: [Self; 8] = [
+        Self::Hup,
+        Self::Int,
+        Self::Quit,
+        Self::Term,
+        Self::Ttin,
+        Self::Ttou,
+        Self::Usr1,
+        Self::Usr2,
+    ];
+
     /// The system's number.
     pub fn number(self) -> i32 {
         match self {
@@ -61,7 +74,9 @@ impl Signal {
 
     /// The signal with this number, if this program handles it.
     pub fn from_number(number: i32) -> Option<Self> {
-        ALL.into_iter().find(|signal| signal.number() == number)
+        Signal::ALL
+            .into_iter()
+            .find(|signal| signal.number() == number)
     }
 }
 
@@ -183,7 +198,7 @@ mod tests {
 
     #[test]
     fn numbers_are_the_system_s_and_unique() {
-        for signal in ALL {
+        for signal in Signal::ALL {
             assert_eq!(Signal::from_number(signal.number()), Some(signal));
         }
         assert_eq!(Signal::from_number(libc::SIGSEGV), None);
