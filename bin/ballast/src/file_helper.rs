@@ -96,7 +96,7 @@ pub(crate) fn answer(question: Question, about: &str) -> Vec<u8> {
     };
     let own = (!helper.is_in_chroot).then(|| question.answer(about));
     if let Some(own) = &own
-        && (own.first() == Some(&1) || !question.is_about_path())
+        && !may_be_hidden(question, own, about)
     {
         return own.clone();
     }
@@ -106,6 +106,22 @@ pub(crate) fn answer(question: Question, about: &str) -> Vec<u8> {
         (Ok(answer), _) if answer.first() == Some(&1) => answer,
         (_, Some(own)) => own,
         (Err(error), None) => question.failure(&error),
+    }
+}
+
+/// Whether this process may have no answer because it lacks rights. A file that is not there, or that
+/// is no directory, is the same for everybody, and there are thousands of such questions.
+fn may_be_hidden(question: Question, own: &[u8], about: &str) -> bool {
+    if own.first() == Some(&1) || !question.is_about_path() {
+        return false;
+    }
+    match std::fs::metadata(path_of_text(about)) {
+        Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        Ok(known) => match question {
+            Question::Content { .. } => true,
+            Question::FilesIn | Question::DirectoryFiles => known.is_dir(),
+            _ => false,
+        },
     }
 }
 
@@ -256,7 +272,8 @@ pub(crate) fn run(options: &Options, channel: &Channel, read: ReadConfiguration)
 /// Lets go of what is the caller's, and of the signals for the process it belongs to: what it has to do
 /// ends with that one.
 fn become_helper() -> Result<(SignalSource, ProcessEnd), net::SystemCallError> {
-    let blocked = SignalSource::open(&Signal::OF_OPERATORS)?;    let parent = ProcessEnd::of(net::parent_process_id().unwrap_or(0))?;
+    let blocked = SignalSource::open(&Signal::OF_OPERATORS)?;
+    let parent = ProcessEnd::of(net::parent_process_id().unwrap_or(0))?;
     net::redirect_standard_to(net::null_device()?)?;
     for number in net::inherit::numbers() {
         drop(net::inherit::take(number));
