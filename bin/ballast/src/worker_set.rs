@@ -163,8 +163,13 @@ impl Master for WorkerSet {
             uptime_s: uptime_s(workers.started_us),
             version: VERSION.to_owned(),
         }];
-        // A worker that starts is not shown yet.
-        let known = |child: &&ChildProcess| matches!(child.role, Role::Current | Role::Leaving);
+        // A worker that starts is shown once it is the one that serves, or where none does.
+        let serves = workers.in_role(Role::Current).is_some();
+        let known = |child: &&ChildProcess| match child.role {
+            Role::Current | Role::Leaving => true,
+            Role::Starting => !serves,
+            Role::PrivilegedHelper => false,
+        };
         rows.extend(
             workers
                 .children
@@ -305,4 +310,35 @@ pub(crate) fn spawn_config_check(program: &Program) -> io::Result<i32> {
         .env_remove(worker::REEXEC_VARIABLE)
         .spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HAProxy 3.2 shows the worker that a master has started as soon as there is one. During a reload it
+    /// is not shown here: until it takes over the one before serves.
+    #[test]
+    fn a_worker_that_starts_is_shown_where_none_serves() {
+        let (sender, _requests) = mpsc::channel(1);
+        let set = WorkerSet::new(0, String::new(), sender);
+        let add = |pid, role| {
+            let (own, _other) = Channel::pair().unwrap();
+            let mut child = ChildProcess::new(pid, own, 0);
+            child.role = role;
+            set.workers().children.push(child);
+        };
+        let shown = || -> Vec<u32> {
+            let rows = set.processes().into_iter().skip(1);
+            rows.map(|row| row.process_id).collect()
+        };
+        add(1, Role::PrivilegedHelper);
+        assert_eq!(shown(), []);
+        add(2, Role::Starting);
+        assert_eq!(shown(), [2]);
+        add(3, Role::Leaving);
+        assert_eq!(shown(), [2, 3]);
+        add(4, Role::Current);
+        assert_eq!(shown(), [3, 4]);
+    }
 }
