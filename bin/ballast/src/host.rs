@@ -7,6 +7,7 @@ use ballast_config::Machine;
 use ballast_edit::{ConfigFiles, NO_FILE};
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
+use ballast_net::is_memory_short;
 use ballast_reconcile::{ConfigInput, ReconcilerHost, STATE_FILE_BYTES_MAX};
 use ballast_stats::StatsHost as _;
 use ballast_tls::certificate_file_changes::CertificateFileChange;
@@ -41,6 +42,9 @@ impl ReconcilerHost for ServingProcess {
     }
 
     fn files(&self, source: Option<ConfigInput>) -> Result<ConfigFiles, String> {
+        if is_memory_short() {
+            return Err("Memory is short: nothing is read until there is some again.".to_owned());
+        }
         match source {
             Some(ConfigInput::Text(text)) => Ok(vec![(NO_FILE.to_owned(), text)]),
             Some(ConfigInput::File(name)) => config_files::read(&[name]),

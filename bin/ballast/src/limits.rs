@@ -15,14 +15,20 @@
 //! any option there are a few pipes for what comes fast, if descriptors can be had beside those.
 //!
 //! Without `maxconn` the largest one is taken for which `maxsock` stays within what the system
-//! gives (the hard limit of open files, `ulimit-n`, `fd-hard-limit`, a million), and, with `-m`,
-//! for which two buffers and 3.9 kB fit into memory for each connection; of it the two first digits
-//! count, and it is at least 100.
+//! gives (the hard limit of open files, `ulimit-n`, `fd-hard-limit`, a million), and, where memory is
+//! limited ([`MemoryBudget`]), for which two buffers and 3.9 kB fit for each connection; of it the two
+//! first digits count, and it is at least 100.
+//!
+//! A `maxconn` that is written is bounded by memory too. Where the system would refuse more (`-m`,
+//! RLIMIT_AS), for which so much fits as above: a connection that is served takes it. A control group may
+//! be used up by connections that wait, as most do, and what happens then is decided then: there as many
+//! are allowed as fit when all of them wait.
 
 use ballast_model::{Config, Global, ProxyCommon};
 use ballast_net::{Resource, ResourceLimit, limit, raise_open_files, set_limit};
 
 use crate::console;
+use crate::memory::{self, MemoryBudget, MemoryLimitKind};
 
 /// `maxconn` is not computed lower than this.
 const CONNECTION_COUNT_MIN: u32 = 100;
@@ -33,6 +39,12 @@ const DESCRIPTORS_MAX: u64 = 1_048_576;
 
 /// Bytes a connection takes besides its two buffers.
 const CONNECTION_BYTES: u64 = 3900;
+
+/// Bytes of a connection that waits, with its sockets in the kernel, about.
+const IDLE_CONNECTION_BYTES: u64 = 8 << 10;
+
+/// Where memory is limited so closely that there is none for [`CONNECTION_COUNT_MIN`].
+const CONNECTION_COUNT_MIN_OF_MEMORY: u32 = 8;
 
 /// Pipes where neither `maxpipes` nor an option asks for any.
 const PIPE_COUNT_DEFAULT: u64 = 64;
@@ -56,6 +68,8 @@ pub(crate) struct ProcessLimits {
     pub(crate) pipes_allowed: u64,
     /// Descriptors asked of the system, and once they are applied those it gave (`Ulimit-n`).
     pub(crate) descriptors: u64,
+    /// What `-m` and the system leave for connections, if either limits memory.
+    pub(crate) memory: Option<MemoryBudget>,
 }
 
 /// What needs descriptors and memory, beside the configuration.
@@ -71,8 +85,8 @@ pub(crate) struct ResourceNeeds {
     pub(crate) spliced: u32,
     /// `-n`.
     pub(crate) connections: Option<u32>,
-    /// `-m`, in megabytes.
-    pub(crate) memory_megabytes: Option<u32>,
+    /// What `-m` and the system's limits leave for connections.
+    pub(crate) memory: Option<MemoryBudget>,
 }
 
 impl ProcessLimits {
@@ -95,7 +109,9 @@ impl ProcessLimits {
             None => needs.spliced,
         };
         let written = needs.connections.or(global.connection_count_max);
-        let connections = written.filter(|&count| count > 0).unwrap_or_else(|| {
+        let connections = written.filter(|&count| count > 0);
+        let connections = connections.map(|count| count.min(needs.connection_count_max(global)));
+        let connections = connections.unwrap_or_else(|| {
             let most = global
                 .descriptor_hard_limit
                 .map_or(DESCRIPTORS_MAX, u64::from);
@@ -107,17 +123,16 @@ impl ProcessLimits {
                 // Two descriptors each, and half a one for a pipe.
                 _ => free * 2 / 5,
             };
-            let by_memory = needs.memory_megabytes.map_or(u64::MAX, |megabytes| {
-                let each = 2 * u64::from(global.tune.buffer_bytes) + CONNECTION_BYTES;
-                (u64::from(megabytes) << 20) / each
-            });
-            let count = match by_descriptors.min(by_memory) {
-                count if needs.memory_megabytes.is_some() => round(count),
-                count => count,
+            let by_memory = needs
+                .memory
+                .map(|memory| memory.bytes / ResourceNeeds::connection_bytes(global));
+            let count = match by_memory {
+                Some(by_memory) => round(by_descriptors.min(by_memory)),
+                None => by_descriptors,
             };
-            u32::try_from(count)
-                .unwrap_or(u32::MAX)
-                .max(CONNECTION_COUNT_MIN)
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            let bounded = count.max(CONNECTION_COUNT_MIN);
+            bounded.min(needs.connection_count_max(global).max(count))
         });
         let pipes = pipes_written.unwrap_or_else(|| needs.spliced.min(connections) / 4);
         let sockets = 2 * u64::from(connections) + reserve + 2 * u64::from(pipes);
@@ -131,6 +146,7 @@ impl ProcessLimits {
                 false => u64::from(pipes),
             },
             descriptors,
+            memory: needs.memory,
         }
     }
 
@@ -150,7 +166,12 @@ impl ProcessLimits {
 
     /// Sets the limits, and warns of those that the system refuses. `Err` is the exit code: with
     /// `strict-limits` a refusal ends the start.
-    pub(crate) fn apply(&mut self, strict: bool, memory_megabytes: Option<u32>) -> Result<(), u8> {
+    pub(crate) fn apply(
+        &mut self,
+        strict: bool,
+        memory_megabytes: Option<u32>,
+        worker_count: usize,
+    ) -> Result<(), u8> {
         let target = self.descriptors;
         if raise_open_files(target).is_err() {
             let have = limit(Resource::OpenFiles).soft.unwrap_or(u64::MAX);
@@ -171,7 +192,7 @@ impl ProcessLimits {
         let Some(megabytes) = memory_megabytes.filter(|&megabytes| megabytes > 0) else {
             return Ok(());
         };
-        let bytes = Some(u64::from(megabytes) << 20);
+        let bytes = Some(memory::data_limit(megabytes, worker_count));
         // The data segment counts what is really asked for; address space would count room that
         // the allocator only keeps for later.
         let target = ResourceLimit {
@@ -188,6 +209,28 @@ impl ProcessLimits {
             console::warn(&text);
         }
         Ok(())
+    }
+}
+
+impl ResourceNeeds {
+    /// Bytes of a connection that is served.
+    fn connection_bytes(global: &Global) -> u64 {
+        2 * u64::from(global.tune.buffer_bytes) + CONNECTION_BYTES
+    }
+
+    /// The largest `maxconn` that may be written, as far as memory goes.
+    fn connection_count_max(&self, global: &Global) -> u32 {
+        let Some(memory) = self.memory else {
+            return u32::MAX;
+        };
+        let each = match memory.kind {
+            MemoryLimitKind::ControlGroup => IDLE_CONNECTION_BYTES,
+            MemoryLimitKind::CommandLine | MemoryLimitKind::AddressSpace => {
+                Self::connection_bytes(global)
+            }
+        };
+        let count = u32::try_from(memory.bytes / each).unwrap_or(u32::MAX);
+        count.max(CONNECTION_COUNT_MIN_OF_MEMORY)
     }
 }
 
@@ -300,7 +343,11 @@ mod tests {
         };
         assert_eq!(ProcessLimits::of(&global(), &needs, 4096).sockets, 230);
         let needs = ResourceNeeds {
-            memory_megabytes: Some(50),
+            memory: Some(MemoryBudget {
+                kind: MemoryLimitKind::CommandLine,
+                limit_bytes: 50 << 20,
+                bytes: 50 << 20,
+            }),
             ..ResourceNeeds::default()
         };
         assert_eq!(

@@ -21,6 +21,7 @@ mod limits;
 mod logs;
 mod machine;
 mod master;
+mod memory;
 mod ocsp;
 mod ocsp_state;
 mod old_processes;
@@ -48,6 +49,9 @@ use std::process::ExitCode;
 
 use args::ProgramCommand;
 
+#[global_allocator]
+static ALLOCATOR: ballast_net::ReservingAllocator = ballast_net::ReservingAllocator;
+
 /// The exit code of a command line that was not understood.
 const USAGE: u8 = 2;
 
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
     ballast_net::inherit::collect();
     ballast_net::ignore_broken_pipe();
     ballast_net::give_back_large_memory();
+    ballast_net::save_address_space();
     let mut words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();

@@ -19,6 +19,7 @@ use crate::host::{machine, state_file};
 use crate::identity::ProcessIdentity;
 use crate::instance::open_cli_binds;
 use crate::limits::{ProcessLimits, ResourceNeeds, spliced_connections, system_descriptors};
+use crate::memory::{self, CgroupMemory};
 use crate::old_processes::OldProcesses;
 use crate::ready::{ForkSide, ReadyNotifier};
 use crate::reexec::Inheritance;
@@ -273,7 +274,7 @@ fn open_for_worker(
     let mut config = loaded.config;
     options.read_options().apply(&mut config);
     let thread_count = layout(&config)?.threads.len();
-    let limits = limits(options, &config, thread_count)?;
+    let limits = limits(options, &config, thread_count, None)?;
     // No former process is asked to free an address: an address in use is an error.
     let no_former = OldProcesses::default();
     let opened = open_listeners(
@@ -354,7 +355,8 @@ fn prepare(
     if let Some(notice) = processors::cpu_time().and_then(|time| time.notice(thread_count)) {
         console::notice(&notice);
     }
-    let limits = limits(options, config, thread_count)?;
+    let cgroup = CgroupMemory::of_process();
+    let limits = limits(options, config, thread_count, cgroup.as_ref())?;
     from.offer()?;
     let sizes = (limits.connections, thread_count);
     let opened = open_listeners(options, config, sizes, &from.former)?;
@@ -379,6 +381,7 @@ fn prepare(
         identity,
         table_channel,
         memory_megabytes: options.memory_megabytes_max.unwrap_or(0),
+        cgroup,
     })
 }
 
@@ -390,7 +393,12 @@ fn layout(config: &Config) -> Result<Layout, u8> {
     })
 }
 
-fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<ProcessLimits, u8> {
+fn limits(
+    options: &Options,
+    config: &Config,
+    thread_count: usize,
+    cgroup: Option<&CgroupMemory>,
+) -> Result<ProcessLimits, u8> {
     let global = &config.global;
     let enabled = config
         .frontends
@@ -403,18 +411,28 @@ fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<Pro
             usize::from(server.checks.enabled) + 2 * usize::from(server.checks.agent_enabled)
         })
         .sum();
+    let memory_megabytes = options.memory_megabytes_max.filter(|&count| count > 0);
     let needs = ResourceNeeds {
         listeners: binds + global.stats_sockets.len(),
         threads: thread_count,
         checks,
         spliced: spliced_connections(config),
         connections: options.connection_count_max,
-        memory_megabytes: options
-            .memory_megabytes_max
-            .filter(|&megabytes| megabytes > 0),
+        memory: memory::budget(memory_megabytes, cgroup, thread_count),
     };
     let mut limits = ProcessLimits::of(global, &needs, system_descriptors());
-    limits.apply(global.strict_limits, options.memory_megabytes_max)?;
+    let written = needs.connections.or(global.connection_count_max);
+    if let (Some(memory), Some(written)) = (limits.memory, written)
+        && written > limits.connections
+    {
+        console::notice(&format!(
+            "[haproxy.main()] maxconn {written} is limited to {}: {} of {} MB leaves no memory for more.",
+            limits.connections,
+            memory.kind.name(),
+            memory.limit_bytes >> 20,
+        ));
+    }
+    limits.apply(global.strict_limits, memory_megabytes, thread_count)?;
     limits.allow_some_pipes(global);
     if options.debug || options.verbose {
         console::print_line!("Note: setting global.maxconn to {}.", limits.connections);

@@ -31,6 +31,7 @@ use crate::identity::ProcessIdentity;
 use crate::limits::ProcessLimits;
 use crate::logs::{self, LogTargets, LossReporter};
 use crate::machine::hostname;
+use crate::memory::{CgroupMemory, MemoryWatch};
 use crate::ready::ReadyNotifier;
 use crate::search_report::SearchReporter;
 use crate::stop::{ProcessExit, Shutdown};
@@ -38,7 +39,7 @@ use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter, WorkerKind};
 use crate::worker_set::spawn_worker;
 use crate::{
-    console, file_helper, instance, ocsp, participants, processors, services, table_donor,
+    console, file_helper, instance, memory, ocsp, participants, processors, services, table_donor,
 };
 
 /// The parts of a process that are prepared with full rights and before any thread.
@@ -54,6 +55,7 @@ pub(crate) struct StartState {
     /// The channel over which a process that this one replaces gives its stick tables.
     pub(crate) table_channel: Option<TableChannel>,
     pub(crate) memory_megabytes: u32,
+    pub(crate) cgroup: Option<CgroupMemory>,
 }
 
 /// Serves until the end. Returns the exit code. `master_link` is the link to the master, if any.
@@ -64,6 +66,8 @@ pub(crate) fn run(
     mut master_link: Option<MasterLink>,
 ) -> Result<u8, u8> {
     let started_at = Instant::now();
+    let (memory_budget, cgroup) = (start_state.limits.memory, start_state.cgroup.take());
+    memory::keep_reserve(memory_budget);
     stay_with_workers(&start_state.layout);
     // Before any thread: signals interrupt none of them.
     let signals = Signals::open(&Signal::OF_OPERATORS).map_err(|error| fail(&error))?;
@@ -131,6 +135,10 @@ pub(crate) fn run(
             worker_count: workers.count(),
         };
         run_on(mailbox, move || setup.set_up())?;
+    }
+    let memory_watch = MemoryWatch::new(&instance, (memory_budget, cgroup), workers.mailboxes());
+    if let Some(mailbox) = workers.mailbox(0) {
+        run_on(mailbox, move || drop(spawn_service(memory_watch.run())))?;
     }
     ocsp::begin(&instance);
     let reporter = open_cli(&instance, workers, start, master_link)?;

@@ -364,6 +364,8 @@ counters! {
         /// How often accepting had to stop: the process reached its connection limit, or the system
         /// had no descriptor or memory for another connection (`MaxconnReached`).
         accept_pauses,
+        /// Requests that were answered 503 because memory was short.
+        memory_rejections,
     }
 }
 

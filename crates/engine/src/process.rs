@@ -48,6 +48,8 @@ pub struct Process {
     next_unique: AtomicU32,
     /// Callers of the command sockets: each is a connection and a request of `show info`.
     pub callers: AtomicU64,
+    /// Allocations that were refused (`PoolFailed`).
+    pub refused_allocations: AtomicU64,
     invalid_messages: AtomicU64,
     sent: Mutex<SentBytes>,
 }
@@ -187,6 +189,7 @@ impl Process {
             closing: OnceLock::new(),
             next_unique: AtomicU32::new(0),
             callers: AtomicU64::new(0),
+            refused_allocations: AtomicU64::new(0),
             invalid_messages: AtomicU64::new(0),
             sent: Mutex::default(),
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use ballast_engine::{Frontend, FrontendState, OverrideCell, Process};
 use ballast_model::Global;
+use ballast_net::{MemoryPressure, memory_pressure};
 
 use crate::capacity::Capacity;
 use crate::handshake::{Handshake, HandshakeLimits};
@@ -175,7 +176,12 @@ pub(crate) enum LimitReached {
     Bind,
     /// A rate limit is reached; it allows another connection after this time.
     Rate(Duration),
+    /// Memory is tight or short.
+    Memory,
 }
+
+/// How often it is looked whether there is memory again.
+const MEMORY_PAUSE: Duration = Duration::from_millis(50);
 
 impl Listener {
     pub(crate) fn new(
@@ -220,6 +226,9 @@ impl Listener {
 
     /// How many connections may be accepted now, at least one.
     pub(crate) fn room(&self) -> Result<usize, LimitReached> {
+        if memory_pressure() > MemoryPressure::None {
+            return Err(LimitReached::Memory);
+        }
         let settings = self.settings.load();
         let state = &self.state;
         let process = &self.shared.process;
@@ -304,6 +313,7 @@ impl Listener {
             }
             LimitReached::Bind => self.capacity.wait_until(|| !still(shut)).await,
             LimitReached::Rate(wait) => ballast_worker::sleep(wait).await,
+            LimitReached::Memory => ballast_worker::sleep(MEMORY_PAUSE).await,
         }
     }
 

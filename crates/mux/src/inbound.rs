@@ -255,6 +255,9 @@ impl Inbound {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if has_no_buffer(&error) => {
+                    self.buffer = Some(wait.until_buffer().await?);
+                }
                 Err(error)
                     if error.kind() == io::ErrorKind::UnexpectedEof
                         && matches!(channel, Channel::Stream(_)) =>
@@ -291,7 +294,13 @@ impl Inbound {
 
     /// Receives up to `bytes_max` bytes into the buffer.
     fn try_receive(&mut self, channel: Channel<'_>, bytes_max: usize) -> io::Result<usize> {
-        let buffer = self.buffer.get_or_insert_with(Buffer::take);
+        let buffer = match &mut self.buffer {
+            Some(buffer) => buffer,
+            None => match Buffer::try_take() {
+                Some(buffer) => self.buffer.insert(buffer),
+                None => return Err(io::ErrorKind::OutOfMemory.into()),
+            },
+        };
         if buffer.spare_len() == 0 {
             buffer.compact();
             if buffer.spare_len() == 0 {
@@ -648,4 +657,8 @@ fn whole_chunks(mut decoder: ChunkDecoder, mut received: &[u8]) -> Option<Vec<u8
         }
         received = &received[step.consumed..];
     }
+}
+/// Whether there was no buffer to receive into; the system's own lack of memory has a number.
+fn has_no_buffer(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::OutOfMemory && error.raw_os_error().is_none()
 }

@@ -2,15 +2,19 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::io;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_transport::Transport;
-use ballast_worker::Deadline;
+use ballast_worker::{Buffer, Deadline};
 
 use crate::channel::Channel;
 use crate::h2::StreamHandle;
 use crate::{ReadError, WriteError};
+
+/// How long a message waits for a buffer.
+const BUFFER_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// How long one direction of an exchange may wait for its peer, and the timer it uses.
 #[derive(Debug)]
@@ -116,6 +120,28 @@ impl<'a> WaitLimit<'a> {
                 }
             }
             Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits for a buffer, which there is none of while memory is short.
+    ///
+    /// # Errors
+    /// [`ReadError::TimedOut`], and [`ReadError::Broken`] after [`BUFFER_WAIT_MAX`]: those that hold
+    /// buffers may wait for more themselves.
+    pub(crate) async fn until_buffer(&self) -> Result<Buffer, ReadError> {
+        self.arm();
+        let until = ballast_worker::now() + BUFFER_WAIT_MAX;
+        poll_fn(|cx| {
+            if let Poll::Ready(buffer) = Buffer::poll_take(cx) {
+                return Poll::Ready(Ok(buffer));
+            }
+            if ballast_worker::now() >= until {
+                let error = io::Error::from(io::ErrorKind::OutOfMemory);
+                return Poll::Ready(Err(error.into()));
+            }
+            let expired = self.deadline.poll_expired(cx);
+            expired.map(|()| Err(ReadError::TimedOut))
         })
         .await
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
-use crate::SystemCallError;
+use crate::{SystemCallError, has_memory};
 
 /// How many names are tried for the temporary file.
 const NAMES_MAX: usize = 16;
@@ -236,12 +236,16 @@ impl Drop for TemporaryFile {
     }
 }
 
+/// A file is not read where there is less memory than so many times its size: what is made of it (the
+/// entries of a map, parsed sections) would not fit.
+const MEMORY_PER_BYTE: usize = 4;
+
 /// The contents of a regular file of at most `bytes_max` bytes, or of the null device, which has
 /// none. A symbolic link is followed. Anything that may block or never end (a pipe, a device, a
 /// socket) is not opened.
 ///
 /// # Errors
-/// The system's error, "not a regular file", or the size limit.
+/// The system's error, "not a regular file", the size limit, or too little memory.
 pub fn read_file(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     if is_null_device(&std::fs::metadata(path)?)? {
         return Ok(Vec::new());
@@ -288,6 +292,10 @@ fn content_of(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
         return Err(too_long());
     }
     let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(known.len()).unwrap_or(usize::MAX))?;
+    if !has_memory(1, bytes.capacity().saturating_mul(MEMORY_PER_BYTE)) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
     // It may grow while it is read, and some files (of `/proc`) do not report their size.
     file.take(room.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() > bytes_max {

@@ -30,6 +30,7 @@ mod notify;
 mod option;
 mod passing;
 mod process;
+mod reserve;
 mod sealed;
 mod signal;
 mod socket;
@@ -61,7 +62,7 @@ pub use io::{
 pub use limits::{Resource, ResourceLimit, limit, raise_core_limit, raise_open_files, set_limit};
 pub use listen::{ListeningSocket, listen, listen_unpublished};
 pub use listen_options::ListenOptions;
-pub use memory::give_back_large_memory;
+pub use memory::{MemoryUse, give_back_large_memory, save_address_space, trim_memory};
 pub use namespace::Namespace;
 pub use notify::notify_supervisor;
 pub use option::{
@@ -78,6 +79,10 @@ pub use process::{
     child_end, detach_session, end_by, fork, kill, kill_outright, null_device, parent_process_id,
     process_exists, process_id, raise, redirect_standard_to, remove_pid_file, set_dumpable,
     set_process_name, thread_count, write_pid_file,
+};
+pub use reserve::{
+    MEMORY_RESERVE_BYTES, MemoryPressure, ReservingAllocator, has_memory, is_memory_short,
+    keep_memory_reserve, memory_pressure, memory_refusals, set_memory_pressure, try_zeroed,
 };
 pub use sealed::{foreign_fd, is_sealed, read_memory_file, sealed_file, sealed_file_of};
 pub use signal::{Signal, SignalSource, ignore_broken_pipe};

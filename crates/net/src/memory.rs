@@ -1,4 +1,8 @@
-//! How the allocator returns memory to the system.
+//! How the system's allocator uses memory, and how much this process uses.
+
+use std::fs;
+
+use crate::{Resource, limit};
 
 /// Blocks of at least this many bytes are returned to the system when they are freed.
 const LARGE_BYTES: libc::c_int = 128 << 10;
@@ -14,10 +18,81 @@ pub fn give_back_large_memory() {
     set_threshold();
 }
 
+/// Where address space is limited, has all threads share one arena: the GNU allocator maps 64 MB and
+/// more of it for each other one, used or not. Without effect on other allocators.
+///
+/// To be called once, before there are threads.
+pub fn save_address_space() {
+    #[cfg(target_env = "gnu")]
+    if limit(Resource::AddressSpace).soft.is_some() {
+        set_one_arena();
+    }
+}
+
+/// Gives what the allocator keeps for later back to the system. It takes milliseconds. Without effect
+/// on other allocators than the GNU one.
+pub fn trim_memory() {
+    #[cfg(target_env = "gnu")]
+    trim();
+}
+
+/// Memory of this process, in bytes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct MemoryUse {
+    /// Address space (what RLIMIT_AS limits).
+    pub address_space: u64,
+    /// What is in memory.
+    pub resident: u64,
+    /// Writable memory of its own (what RLIMIT_DATA limits, and stacks).
+    pub data: u64,
+}
+
+impl MemoryUse {
+    /// What it is now; nothing where the system does not say (`/proc/self/statm`).
+    pub fn now() -> Self {
+        let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let page = rustix::param::page_size() as u64;
+        let mut numbers = text.split(' ').map(|word| word.trim().parse().unwrap_or(0));
+        let mut at = |skipped| numbers.nth(skipped).unwrap_or(0_u64).saturating_mul(page);
+        Self {
+            address_space: at(0),
+            resident: at(0),
+            data: at(3),
+        }
+    }
+}
+
 #[cfg(target_env = "gnu")]
 #[expect(unsafe_code, reason = "a setting of the C library's allocator")]
 fn set_threshold() {
     // SAFETY: two numbers; the allocator takes its own lock. It returns 0 for parameters that it
     // does not know, and continues as before.
     let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
+}
+
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "a setting of the C library's allocator")]
+fn set_one_arena() {
+    // SAFETY: as in `set_threshold`.
+    let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+}
+
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "a function of the C library's allocator")]
+fn trim() {
+    // SAFETY: a number; the allocator takes its own locks.
+    let _ = unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_is_known() {
+        let used = MemoryUse::now();
+        assert!(used.resident > 100_000, "{used:?}");
+        assert!(used.address_space > used.resident, "{used:?}");
+        assert!((1..used.address_space).contains(&used.data), "{used:?}");
+    }
 }

@@ -91,7 +91,9 @@ static LINES: &[InfoMetric] = &[
         MGP,
         zero,
     ),
-    line("PoolFailed", "Allocations that failed", MCP, zero),
+    line("PoolFailed", "Allocations that failed", MCP, |view| {
+        clamped_u32(view.refused_allocations)
+    }),
     line("Ulimit-n", "Limit of descriptors", CLP, |view| {
         clamped_u32(view.process_info.descriptor_count_max)
     }),

@@ -67,6 +67,7 @@ pub(crate) struct InfoView {
     pub(crate) session_rate: (u32, u32),
     pub(crate) tls: TlsView,
     pub(crate) exhausted_searches: u64,
+    pub(crate) refused_allocations: u64,
     pub(crate) uptime: Duration,
     /// Since 1970.
     pub(crate) started: Duration,
@@ -120,6 +121,7 @@ impl InfoView {
             session_rate: rate(&process.session_rate),
             tls: TlsView::of(process, global, now),
             exhausted_searches: process.exhausted_searches(),
+            refused_allocations: process.refused_allocations.load(Ordering::Relaxed),
             uptime: process.started.elapsed(),
             started: started(process),
             busy_polling: global.busy_polling,

@@ -44,6 +44,8 @@ pub(crate) struct Common {
     nopurge: AtomicBool,
     names_servers_by_address: AtomicBool,
     brates_factor: AtomicU32,
+    /// No memory is asked for: entries take the place of others.
+    pub(crate) growth_is_held: AtomicBool,
     pub(crate) used: AtomicU32,
     pub(crate) evicted: AtomicU64,
     pub(crate) refused: AtomicU64,
@@ -74,6 +76,7 @@ impl Common {
             nopurge: AtomicBool::new(false),
             names_servers_by_address: AtomicBool::new(false),
             brates_factor: AtomicU32::new(1),
+            growth_is_held: AtomicBool::new(false),
             used: AtomicU32::new(0),
             evicted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -234,6 +237,15 @@ impl Form {
             self.common.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
+        let is_held = self.common.growth_is_held.load(Ordering::Relaxed);
+        if !shard.make_room(is_held) {
+            // Whether one makes room for it or it is refused, there is one entry less.
+            self.common.used.fetch_sub(1, Ordering::Relaxed);
+            if !self.evict_here(shard, now_ms) {
+                self.common.refused.fetch_add(1, Ordering::Relaxed);
+                return None;
+            }
+        }
         Some(shard.insert(key, hash, now_ms))
     }
 
@@ -260,13 +272,7 @@ impl Form {
 
     /// Evicts the oldest entry, of this shard if it has one, and takes its place.
     fn evict_for_one(&self, index: usize, shard: &mut Shard, now_ms: u32) -> bool {
-        let is_purging = !self.common.nopurge.load(Ordering::Relaxed);
-        let may_evict = |shard: &Shard, slot| {
-            is_purging || shard.is_expired(slot, self.common.expire_ms(), now_ms)
-        };
-        if let Some(slot) = shard.oldest_unused().filter(|slot| may_evict(shard, *slot)) {
-            shard.remove(slot);
-            self.common.evicted.fetch_add(1, Ordering::Relaxed);
+        if self.evict_here(shard, now_ms) {
             return true;
         }
         let others = (0..self.shards.len()).map(|step| (index + 1 + step) % self.shards.len());
@@ -277,16 +283,25 @@ impl Form {
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => continue,
             };
-            if let Some(slot) = other
-                .oldest_unused()
-                .filter(|slot| may_evict(&other, *slot))
-            {
-                other.remove(slot);
-                self.common.evicted.fetch_add(1, Ordering::Relaxed);
+            if self.evict_here(&mut other, now_ms) {
                 return true;
             }
         }
         false
+    }
+
+    /// Removes the oldest entry of a shard, if one may make room for another.
+    fn evict_here(&self, shard: &mut Shard, now_ms: u32) -> bool {
+        let Some(slot) = shard.oldest_unused() else {
+            return false;
+        };
+        let is_purging = !self.common.nopurge.load(Ordering::Relaxed);
+        if !is_purging && !shard.is_expired(slot, self.common.expire_ms(), now_ms) {
+            return false;
+        }
+        shard.remove(slot);
+        self.common.evicted.fetch_add(1, Ordering::Relaxed);
+        true
     }
 
     /// Removes the oldest entry if its time is over, or if there are more than the size.

@@ -119,6 +119,15 @@ impl Shard {
         None
     }
 
+    /// Makes room for one entry more. False where that takes memory, and growth is held or there is none.
+    pub(crate) fn make_room(&mut self, is_held: bool) -> bool {
+        let has_slot = self.free != NONE || self.chunk_and_offset(self.slots).0 < self.chunks.len();
+        let has_bucket =
+            self.len < self.buckets || self.buckets >> SEGMENT_LOG2 < self.segments.len();
+        (has_slot || !is_held && append(&mut self.chunks, self.stride << self.chunk_log2, 0))
+            && (has_bucket || !is_held && append(&mut self.segments, 1 << SEGMENT_LOG2, NONE))
+    }
+
     /// A new entry, touched now, with zeros as data. The key must not be there.
     pub(crate) fn insert(&mut self, key: &PackedKey<'_>, hash: u64, now_ms: u32) -> SlotNumber {
         self.grow();
@@ -410,4 +419,15 @@ impl Shard {
             newer => self.set(newer, OLDER, older),
         }
     }
+}
+
+/// Appends so many words. False where there is no memory for them.
+fn append(pieces: &mut Vec<Box<[u32]>>, words: usize, value: u32) -> bool {
+    let mut piece = Vec::new();
+    if piece.try_reserve_exact(words).is_err() || pieces.try_reserve(1).is_err() {
+        return false;
+    }
+    piece.resize(words, value);
+    pieces.push(piece.into_boxed_slice());
+    true
 }

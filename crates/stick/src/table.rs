@@ -41,6 +41,12 @@ impl Table {
         &self.common.name
     }
 
+    /// While growth is held, because memory is short, a new entry takes the place of another one, or is
+    /// refused: none asks for memory.
+    pub fn hold_growth(&self, is_held: bool) {
+        self.common.growth_is_held.store(is_held, Ordering::Relaxed);
+    }
+
     /// The settings in force.
     pub fn settings(&self) -> Arc<TableSettings> {
         self.settings.load_full()

@@ -52,6 +52,8 @@ pub(crate) enum Exit {
     AnswerFailed(EndingPhase),
     /// `monitor-uri`; the status of the answer.
     Monitor(u16),
+    /// Memory is short.
+    MemoryShort,
     /// A service answers.
     Service(ServiceCall),
     /// No service is installed.
@@ -354,6 +356,7 @@ impl Exit {
             Self::RewriteFailed(phase) => page(500, C::Proxy, phase, &[N::InternalErrors]),
             Self::AnswerFailed(phase) => page(500, C::Local, phase, &[N::InternalErrors]),
             Self::Monitor(status) => page(status, C::Local, P::Request, &[N::Intercepted]),
+            Self::MemoryShort => page(503, C::Resource, P::Request, &[N::InternalErrors]),
             // The service's own status replaces this one, and is counted when it is known.
             Self::Service(_) => page(200, C::Local, P::Request, &[N::Intercepted]),
             Self::NoService => page(503, C::Internal, P::Request, &[]),

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use ballast_engine::Frontend;
 use ballast_engine::descriptors::{ConnectionDescriptor, ConnectionKind, ConnectionSide};
 use ballast_mux::ClientConnection;
+use ballast_net::is_memory_short;
 use ballast_transport::Transport;
 use ballast_worker::sync::Notify;
 use ballast_worker::{
@@ -228,7 +229,9 @@ pub async fn tend_idle_clients(local: Rc<WorkerLocal>) {
                 }
             }
             () = resting.look.notified() => {
-                resting.end(&local, |client| is_leaving(&local, client)).await;
+                // A client may lose a connection that it does not use; what it takes goes to others.
+                let is_short = is_memory_short();
+                resting.end(&local, |client| is_short || is_leaving(&local, client)).await;
             }
             () = calls.tick() => sessions::call_to_rest(SPAN).await,
             (client, end) = resting.sockets.next() => {

@@ -313,6 +313,15 @@ pub fn purge(now: Instant) {
     });
 }
 
+/// Closes every idle connection of this worker: memory is short.
+pub fn close_idle() {
+    POOL.with_borrow_mut(|pool| {
+        for server_idle in pool.values_mut() {
+            server_idle.close(|_| true);
+        }
+    });
+}
+
 /// Closes every idle connection of a server that went down or whose address changed.
 pub fn clear(server: &Server) {
     POOL.with_borrow_mut(|pool| {

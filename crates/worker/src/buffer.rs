@@ -2,6 +2,9 @@
 //! an idle connection has none.
 
 use std::cell::{Cell, RefCell};
+use std::task::{Context, Poll, Waker};
+
+use ballast_net::{is_memory_short, try_zeroed};
 
 /// How large buffers are and how many a worker keeps.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -46,6 +49,9 @@ const LARGE_BYTES: usize = 64 * 1024;
 /// after the other.
 const LARGE_FREE_MAX: usize = 4;
 
+/// Unused buffers that a worker keeps while memory is short: they go to those that wait for one.
+const FREE_MAX_WHEN_SHORT: usize = 16;
+
 struct BufferPool {
     limits: Cell<BufferLimits>,
     free: RefCell<Vec<Box<[u8]>>>,
@@ -53,6 +59,8 @@ struct BufferPool {
     in_use: Cell<usize>,
     large_in_use: Cell<usize>,
     made: Cell<u64>,
+    /// The tasks that wait for a buffer.
+    waiting: RefCell<Vec<Waker>>,
 }
 
 thread_local! {
@@ -63,6 +71,7 @@ thread_local! {
         in_use: const { Cell::new(0) },
         large_in_use: const { Cell::new(0) },
         made: const { Cell::new(0) },
+        waiting: const { RefCell::new(Vec::new()) },
     };
 }
 
@@ -86,6 +95,21 @@ pub fn buffer_use() -> BufferUse {
     })
 }
 
+/// Frees unused buffers of this worker but a few, and has every task look that waits for one. To be
+/// called now and then while memory is short, and when it no longer is.
+pub fn release_buffers() {
+    let waiting = POOL.with(|pool| {
+        if is_memory_short() {
+            pool.free.borrow_mut().truncate(FREE_MAX_WHEN_SHORT);
+        }
+        pool.large_free.borrow_mut().clear();
+        std::mem::take(&mut *pool.waiting.borrow_mut())
+    });
+    for waker in waiting {
+        waker.wake();
+    }
+}
+
 /// A byte queue: written at the end, consumed from the front.
 ///
 /// Only what was written can be read, so data of an earlier connection in the same memory is never
@@ -98,29 +122,54 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// An empty buffer of the worker's size.
+    /// An empty buffer of the worker's size. Where it may be refused, ask [`Buffer::try_take`]: this
+    /// one takes from the reserve when memory is short.
     pub fn take() -> Self {
         POOL.with(|pool| {
-            let bytes = pool.free.borrow_mut().pop().unwrap_or_else(|| {
+            let bytes = pool.free.borrow_mut().pop();
+            pool.given(bytes.unwrap_or_else(|| {
                 pool.made.set(pool.made.get() + 1);
                 vec![0; pool.limits.get().bytes].into_boxed_slice()
-            });
-            pool.in_use.set(pool.in_use.get() + 1);
-            Self {
-                bytes,
-                start: 0,
-                end: 0,
-            }
+            }))
         })
     }
 
-    /// As [`Buffer::take`], but `None` when the worker's limit is reached.
+    /// As [`Buffer::take`], but `None` when the worker's limit is reached, or memory is short and
+    /// none is unused.
     pub fn try_take() -> Option<Self> {
-        let allowed = POOL.with(|pool| {
-            let max = pool.limits.get().in_use_max;
-            max == 0 || pool.in_use.get() < max
-        });
-        allowed.then(Self::take)
+        POOL.with(|pool| {
+            let limits = pool.limits.get();
+            if limits.in_use_max != 0 && pool.in_use.get() >= limits.in_use_max {
+                return None;
+            }
+            let kept = pool.free.borrow_mut().pop();
+            let bytes = match kept {
+                Some(bytes) => bytes,
+                None => {
+                    let bytes = try_zeroed(limits.bytes)?;
+                    pool.made.set(pool.made.get() + 1);
+                    bytes
+                }
+            };
+            Some(pool.given(bytes))
+        })
+    }
+
+    /// As [`Buffer::try_take`]; when there is none, the task is woken when one is returned, and now and
+    /// then while memory is short.
+    pub fn poll_take(cx: &Context<'_>) -> Poll<Self> {
+        match Self::try_take() {
+            Some(buffer) => Poll::Ready(buffer),
+            None => {
+                POOL.with(|pool| {
+                    let mut waiting = pool.waiting.borrow_mut();
+                    if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                        waiting.push(cx.waker().clone());
+                    }
+                });
+                Poll::Pending
+            }
+        }
     }
 
     /// An empty buffer for bytes that come faster than a buffer of the worker's size takes them;
@@ -131,9 +180,12 @@ impl Buffer {
             if limits.bytes >= LARGE_BYTES || in_use >= limits.large_in_use_max {
                 return None;
             }
-            pool.large_in_use.set(in_use + 1);
             let kept = pool.large_free.borrow_mut().pop();
-            let bytes = kept.unwrap_or_else(|| vec![0; LARGE_BYTES].into_boxed_slice());
+            let bytes = match kept {
+                Some(bytes) => bytes,
+                None => try_zeroed(LARGE_BYTES)?,
+            };
+            pool.large_in_use.set(in_use + 1);
             Some(Self {
                 bytes,
                 start: 0,
@@ -229,6 +281,26 @@ impl Buffer {
     }
 }
 
+impl BufferPool {
+    /// A buffer of this memory, which is in use from now on.
+    fn given(&self, bytes: Box<[u8]>) -> Buffer {
+        self.in_use.set(self.in_use.get() + 1);
+        Buffer {
+            bytes,
+            start: 0,
+            end: 0,
+        }
+    }
+
+    fn free_max(&self) -> usize {
+        let max = self.limits.get().free_max;
+        match is_memory_short() {
+            true => max.min(FREE_MAX_WHEN_SHORT),
+            false => max,
+        }
+    }
+}
+
 impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
@@ -245,9 +317,12 @@ impl Drop for Buffer {
                 return;
             }
             pool.in_use.set(pool.in_use.get().saturating_sub(1));
-            let mut free = pool.free.borrow_mut();
-            if bytes.len() == limits.bytes && free.len() < limits.free_max {
-                free.push(bytes);
+            if bytes.len() == limits.bytes && pool.free.borrow().len() < pool.free_max() {
+                pool.free.borrow_mut().push(bytes);
+            }
+            let waiting = pool.waiting.borrow_mut().pop();
+            if let Some(waker) = waiting {
+                waker.wake();
             }
         });
     }

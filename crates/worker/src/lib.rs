@@ -35,7 +35,7 @@ mod watched;
 mod workers;
 
 pub use acceptor::{AcceptError, AcceptedSocket, Acceptor};
-pub use buffer::{Buffer, BufferLimits, BufferUse, buffer_use, configure_buffers};
+pub use buffer::{Buffer, BufferLimits, BufferUse, buffer_use, configure_buffers, release_buffers};
 pub use context::{
     IoCounts, StopSignal, TaskCounts, cutting_off, io_counts, is_stopping, local, set_local,
     stopping, task_counts, worker_index,

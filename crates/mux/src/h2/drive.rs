@@ -144,7 +144,10 @@ impl SharedConnection {
                     }
                 }
             }
-            let input = state.input.get_or_insert_with(Buffer::take);
+            let input = match &mut state.input {
+                Some(input) => input,
+                None => state.input.insert(ready!(Buffer::poll_take(cx))),
+            };
             if input.spare_len() == 0 {
                 input.compact();
             }
@@ -303,7 +306,9 @@ impl ConnectionState {
                     .binary_search_by_key(stream, |stream| stream.id)
             {
                 let stream = &self.streams[position];
-                append(stream, &input.filled()[range.clone()]);
+                if !append(stream, &input.filled()[range.clone()]) {
+                    stream.fail(StreamFailure::Broken(io::ErrorKind::OutOfMemory));
+                }
                 stream.received_end.set(*ends_stream);
                 stream.wake();
             }
@@ -417,19 +422,25 @@ impl ConnectionState {
     }
 }
 
-/// Appends a piece of a body to what its receiver has not taken.
-fn append(stream: &StreamState, mut piece: &[u8]) {
+/// Appends a piece of a body to what its receiver has not taken. False if there is no buffer for it:
+/// memory is short.
+#[must_use]
+fn append(stream: &StreamState, mut piece: &[u8]) -> bool {
     let mut received = stream.received.borrow_mut();
     while !piece.is_empty() {
         let has_room = received
             .back_mut()
             .is_some_and(|buffer| buffer.spare_len() > 0);
         if !has_room {
-            received.push_back(Buffer::take());
+            let Some(buffer) = Buffer::try_take() else {
+                return false;
+            };
+            received.push_back(buffer);
         }
         if let Some(buffer) = received.back_mut() {
             let count = buffer.append(piece);
             piece = &piece[count..];
         }
     }
+    true
 }

@@ -36,6 +36,7 @@ mod target;
 pub(crate) mod upstream_connection;
 
 use ballast_mux::{ClientConnection, Duplex, WaitLimit};
+use ballast_net::is_memory_short;
 use ballast_rules::LogStep;
 use ballast_worker::{StopSignal, WorkUnit, stopping, take_turns};
 
@@ -172,6 +173,12 @@ async fn carry(
     if let Some(status) = monitor::probe_status(context, exchange) {
         count_request(context, exchange);
         return Flow::Break(Exit::Monitor(status));
+    }
+    if is_memory_short() {
+        count_request(context, exchange);
+        let counters = context.local.process.counters.of(context.local.worker);
+        counters.memory_rejections.increment();
+        return Flow::Break(Exit::MemoryShort);
     }
     if let Some(row) = &context.row {
         row.begin_exchange(&context.running, exchange);
