@@ -43,21 +43,25 @@ pub struct MemoryUse {
     pub address_space: u64,
     /// What is in memory.
     pub resident: u64,
-    /// Writable memory of its own (what RLIMIT_DATA limits, and stacks).
+    /// Writable memory of its own (what RLIMIT_DATA limits).
     pub data: u64,
 }
 
 impl MemoryUse {
-    /// What it is now; nothing where the system does not say (`/proc/self/statm`).
+    /// What it is now; nothing where the system does not say (`/proc/self/status`).
     pub fn now() -> Self {
-        let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-        let page = rustix::param::page_size() as u64;
-        let mut numbers = text.split(' ').map(|word| word.trim().parse().unwrap_or(0));
-        let mut at = |skipped| numbers.nth(skipped).unwrap_or(0_u64).saturating_mul(page);
+        let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let bytes_of = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            let kilobytes =
+                line.and_then(|rest| rest.trim_matches([':', '\t', ' ']).split(' ').next());
+            let kilobytes: Option<u64> = kilobytes.and_then(|number| number.parse().ok());
+            kilobytes.unwrap_or(0) << 10
+        };
         Self {
-            address_space: at(0),
-            resident: at(0),
-            data: at(3),
+            address_space: bytes_of("VmSize"),
+            resident: bytes_of("VmRSS"),
+            data: bytes_of("VmData"),
         }
     }
 }
