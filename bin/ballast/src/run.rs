@@ -357,6 +357,7 @@ fn prepare(
     }
     let cgroup = CgroupMemory::of_process();
     let limits = limits(options, config, thread_count, cgroup.as_ref())?;
+    memory::keep_reserve(limits.memory);
     from.offer()?;
     let sizes = (limits.connections, thread_count);
     let opened = open_listeners(options, config, sizes, &from.former)?;

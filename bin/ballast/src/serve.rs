@@ -31,7 +31,7 @@ use crate::identity::ProcessIdentity;
 use crate::limits::ProcessLimits;
 use crate::logs::{self, LogTargets, LossReporter};
 use crate::machine::hostname;
-use crate::memory::{CgroupMemory, MemoryWatch};
+use crate::memory::{CgroupMemory, MemoryBudget, MemoryWatch};
 use crate::ready::ReadyNotifier;
 use crate::search_report::SearchReporter;
 use crate::stop::{ProcessExit, Shutdown};
@@ -39,7 +39,7 @@ use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter, WorkerKind};
 use crate::worker_set::spawn_worker;
 use crate::{
-    console, file_helper, instance, memory, ocsp, participants, processors, services, table_donor,
+    console, file_helper, instance, ocsp, participants, processors, services, table_donor,
 };
 
 /// The parts of a process that are prepared with full rights and before any thread.
@@ -66,8 +66,7 @@ pub(crate) fn run(
     mut master_link: Option<MasterLink>,
 ) -> Result<u8, u8> {
     let started_at = Instant::now();
-    let (memory_budget, cgroup) = (start_state.limits.memory, start_state.cgroup.take());
-    memory::keep_reserve(memory_budget);
+    let memory_limits = (start_state.limits.memory, start_state.cgroup.take());
     stay_with_workers(&start_state.layout);
     // Before any thread: signals interrupt none of them.
     let signals = Signals::open(&Signal::OF_OPERATORS).map_err(|error| fail(&error))?;
@@ -136,10 +135,7 @@ pub(crate) fn run(
         };
         run_on(mailbox, move || setup.set_up())?;
     }
-    let memory_watch = MemoryWatch::new(&instance, (memory_budget, cgroup), workers.mailboxes());
-    if let Some(mailbox) = workers.mailbox(0) {
-        run_on(mailbox, move || drop(spawn_service(memory_watch.run())))?;
-    }
+    watch_memory(&instance, memory_limits, workers)?;
     ocsp::begin(&instance);
     let reporter = open_cli(&instance, workers, start, master_link)?;
     let former_tables = former_tables.and_then(|tables| tables.follow(&instance));
@@ -170,6 +166,19 @@ pub(crate) fn run(
         ProcessExit::Code(code) => code,
         ProcessExit::Signal(signal) => ballast_net::end_by(signal),
     })
+}
+
+/// Looks after memory from now on.
+fn watch_memory(
+    instance: &Arc<instance::Instance>,
+    limits: (Option<MemoryBudget>, Option<CgroupMemory>),
+    workers: &Workers,
+) -> Result<(), u8> {
+    let watch = MemoryWatch::new(instance, limits, workers.mailboxes());
+    let Some(mailbox) = workers.mailbox(0) else {
+        return Ok(());
+    };
+    run_on(mailbox, move || drop(spawn_service(watch.run())))
 }
 
 /// Accepts connections from now on.

@@ -333,7 +333,7 @@ mod tests {
             rows.map(|row| row.process_id).collect()
         };
         add(1, Role::PrivilegedHelper);
-        assert_eq!(shown(), []);
+        assert!(shown().is_empty());
         add(2, Role::Starting);
         assert_eq!(shown(), [2]);
         add(3, Role::Leaving);
