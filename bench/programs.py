@@ -42,6 +42,7 @@ class Settings:
     origin = str(ROOT / "target/proof/ballast-origin")
     short = False
     broken = False
+    chroot = False
     directory = "."
     origin_pid = None
 
@@ -86,6 +87,11 @@ class Proxy:
         self.ready()
 
     def filled(self, text):
+        if Settings.chroot:
+            jail = pathlib.Path(Settings.directory) / "jail"
+            jail.mkdir(exist_ok=True)
+            rights = f"global\n    chroot {jail}\n    user nobody\n    group nogroup\n"
+            text = text.replace("global\n", rights, 1)
         return text.replace("@PORT@", str(self.port)).replace("@SOCKET@", self.socket)
 
     def write(self, text):
