@@ -6,13 +6,14 @@ use ballast_health::parse_agent;
 use ballast_wire::check::{Expectation, ReplyVerdict};
 use libfuzzer_sys::fuzz_target;
 
-const EXPECTATIONS: [Expectation; 7] = [
+const EXPECTATIONS: [Expectation; 8] = [
     Expectation::LdapBound,
     Expectation::MysqlPacket,
     Expectation::PgsqlAuthentication,
     Expectation::RedisPong,
     Expectation::SmtpGreeting,
-    Expectation::SmtpSuccess,
+    Expectation::SmtpHello,
+    Expectation::SmtpQuit,
     Expectation::SslHello,
 ];
 

@@ -134,6 +134,9 @@ impl CheckStatus {
     }
 }
 
+/// How much of a text is kept, in bytes.
+const INFO_BYTES_MAX: usize = 127;
+
 impl CheckOutcome {
     /// A verdict with only a status and a duration.
     #[must_use]
@@ -153,10 +156,12 @@ impl CheckOutcome {
         self
     }
 
-    /// With contents or an error text.
+    /// With contents or an error text, of which the first bytes are kept, as HAProxy does.
     #[must_use]
     pub fn with_info(mut self, info: impl Into<String>) -> Self {
         self.info = info.into();
+        let end = self.info.floor_char_boundary(INFO_BYTES_MAX);
+        self.info.truncate(end);
         self
     }
 }

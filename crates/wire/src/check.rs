@@ -3,8 +3,8 @@
 //!
 //! A check is a list of [`CheckStep`]s, performed in order on one connection. Not every send has a
 //! reply: two sends in a row are sent at once. Codes and texts are those that HAProxy 3.2 shows in
-//! `last_chk`; a reply that can no longer become valid fails at once, where HAProxy waits for its
-//! timeout.
+//! `last_chk`. So is when a reply is judged: some that can no longer become valid wait for more bytes,
+//! until the server closes or the check times out.
 
 mod ldap;
 mod mysql;
@@ -45,8 +45,10 @@ pub enum Expectation {
     RedisPong,
     /// The greeting of SMTP, with a code of 200 to 299.
     SmtpGreeting,
-    /// An SMTP reply to a command, with a code of 200 to 299.
-    SmtpSuccess,
+    /// The SMTP reply to HELO, with a code of 200 to 299.
+    SmtpHello,
+    /// The SMTP reply to QUIT, with a code of 200 to 299.
+    SmtpQuit,
     /// A TLS handshake or alert.
     SslHello,
 }
@@ -94,8 +96,9 @@ impl Expectation {
             Self::MysqlPacket => mysql::parse_reply(received),
             Self::PgsqlAuthentication => pgsql::parse_reply(received),
             Self::RedisPong => redis::parse_reply(received),
-            Self::SmtpGreeting => smtp::parse_greeting(received, ended),
-            Self::SmtpSuccess => smtp::parse_reply(received, ended),
+            Self::SmtpGreeting => smtp::parse_greeting(received),
+            Self::SmtpHello => smtp::parse_hello(received),
+            Self::SmtpQuit => smtp::parse_quit(received),
             Self::SslHello => ssl_hello::parse_reply(received),
         };
         match verdict {
@@ -110,12 +113,12 @@ impl Expectation {
     fn judge_part(self, received: &[u8]) -> ReplyVerdict<'_> {
         match self {
             Self::LdapBound if received.is_empty() => invalid(ldap::NOT_LDAP),
-            Self::PgsqlAuthentication => wrong_status(pgsql::UNKNOWN_ERROR),
-            Self::RedisPong | Self::SmtpSuccess => wrong_status(first_line(received)),
+            Self::PgsqlAuthentication => pgsql::judge_part(received),
+            Self::RedisPong => wrong_status(first_line(received)),
+            Self::SmtpGreeting => invalid(first_line(received)),
+            Self::SmtpHello | Self::SmtpQuit => smtp::not_positive(received),
             Self::SslHello if !received.is_empty() => ssl_hello::pass(received),
-            Self::LdapBound | Self::MysqlPacket | Self::SmtpGreeting | Self::SslHello => {
-                invalid(b"")
-            }
+            Self::LdapBound | Self::MysqlPacket | Self::SslHello => invalid(b""),
         }
     }
 }
@@ -139,11 +142,8 @@ fn wrong_status(text: &[u8]) -> ReplyVerdict<'_> {
 
 fn first_line(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|b| matches!(b, b'\r' | b'\n' | 0));
-    &bytes[..end.unwrap_or(bytes.len()).min(TEXT_BYTES_MAX)]
+    &bytes[..end.unwrap_or(bytes.len())]
 }
-
-/// How much of an unknown reply is shown at most, in bytes.
-const TEXT_BYTES_MAX: usize = 128;
 
 #[cfg(test)]
 mod tests;

@@ -22,64 +22,54 @@ pub(super) const NOT_LDAP: &[u8] = b"Not LDAPv3 protocol";
 const REPLY_BYTES_MIN: usize = 14;
 
 pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
+    if received.len() < REPLY_BYTES_MIN {
+        return ReplyVerdict::Undecided;
+    }
     match result_code(received) {
-        Ok(Some(_)) if received.len() < REPLY_BYTES_MIN => ReplyVerdict::Undecided,
-        Ok(Some(0)) => ReplyVerdict::Pass {
+        Some(BindResult::Code(0)) => ReplyVerdict::Pass {
             bytes: received.len(),
             code: Some(0),
             text: b"",
         },
-        Ok(Some(code)) => ReplyVerdict::Fail {
+        Some(BindResult::Code(code)) => ReplyVerdict::Fail {
             kind: ReplyFailure::WrongStatus,
-            code: Some(code),
+            code: Some(u32::from(code)),
             text: b"See RFC: http://tools.ietf.org/html/rfc4511#section-4.1.9",
         },
-        Ok(None) => ReplyVerdict::Undecided,
-        Err(NotLdap) => invalid(NOT_LDAP),
+        Some(BindResult::Incomplete) => ReplyVerdict::Undecided,
+        None => invalid(NOT_LDAP),
     }
 }
 
-struct NotLdap;
-
-/// The result code of the bind response to message 1, once it is complete.
-fn result_code(bytes: &[u8]) -> Result<Option<u32>, NotLdap> {
-    let Some(rest) = skip_header(bytes, 0x30)? else {
-        return Ok(None);
-    };
-    let Some(rest) = skip_literal(rest, &[0x02, 0x01, 0x01])? else {
-        return Ok(None);
-    };
-    let Some(rest) = skip_header(rest, 0x61)? else {
-        return Ok(None);
-    };
-    let Some(rest) = skip_literal(rest, &[0x0a, 0x01])? else {
-        return Ok(None);
-    };
-    Ok(rest.first().map(|&code| u32::from(code)))
+enum BindResult {
+    /// The result code.
+    Code(u8),
+    /// The message is longer than what was received.
+    Incomplete,
 }
 
-/// The content after a tag and a length, which may have the short or the long form (X.690, 8.1.3);
-/// `None` when more bytes are needed.
-fn skip_header(bytes: &[u8], tag: u8) -> Result<Option<&[u8]>, NotLdap> {
-    let Some(rest) = skip_literal(bytes, &[tag])? else {
-        return Ok(None);
+/// The result of the bind response to message 1; `None` for anything else.
+fn result_code(bytes: &[u8]) -> Option<BindResult> {
+    let (length, message) = match bytes.strip_prefix(&[0x30])? {
+        [length @ ..0x80, rest @ ..] => (usize::from(*length), rest),
+        // Of the longer forms (X.690, 8.1.3) those of two and of four bytes are known.
+        [0x82, high, low, rest @ ..] => (usize::from(u16::from_be_bytes([*high, *low])), rest),
+        [0x84, a, b, c, d, rest @ ..] => {
+            let length = u32::from_be_bytes([*a, *b, *c, *d]);
+            (usize::try_from(length).unwrap_or(usize::MAX), rest)
+        }
+        _ => return None,
     };
-    let Some((&length, rest)) = rest.split_first() else {
-        return Ok(None);
-    };
-    let more = match length {
-        0..=0x7f => 0,
-        0x81..=0x84 => usize::from(length & 0x7f),
-        _ => return Err(NotLdap),
-    };
-    Ok(rest.get(more..))
-}
-
-/// What follows these bytes; `None` when more bytes are needed.
-fn skip_literal<'a>(bytes: &'a [u8], expected: &[u8]) -> Result<Option<&'a [u8]>, NotLdap> {
-    let known = bytes.len().min(expected.len());
-    if bytes[..known] != expected[..known] {
-        return Err(NotLdap);
+    if message.len() < length {
+        return Some(BindResult::Incomplete);
     }
-    Ok(bytes.get(expected.len()..))
+    let response = message.strip_prefix(&[0x02, 0x01, 0x01, 0x61])?;
+    // Its length says nothing new, whatever its form is.
+    let (form, response) = response.split_first()?;
+    let more = match form & 0x80 {
+        0 => 0,
+        _ => usize::from(form & 0x7f),
+    };
+    let result = response.get(more..)?.strip_prefix(&[0x0a, 0x01])?;
+    result.first().map(|code| BindResult::Code(*code))
 }

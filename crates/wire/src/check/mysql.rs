@@ -1,7 +1,7 @@
 //! `option mysql-check`: reads the greeting and, if a user is given, logs in without a password and
 //! quits (MySQL client/server protocol, connection phase).
 
-use super::{CheckStep, Expectation, REPLY_BYTES_MAX, ReplyFailure, ReplyVerdict, invalid};
+use super::{CheckStep, Expectation, ReplyFailure, ReplyVerdict, wrong_status};
 
 /// Which login packet is sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -67,9 +67,6 @@ pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     };
     let length = u32::from_le_bytes([head[0], head[1], head[2], 0]);
     let length = usize::try_from(length).unwrap_or(usize::MAX);
-    if length == 0 || length > REPLY_BYTES_MAX - 4 {
-        return invalid(b"");
-    }
     let Some(payload) = rest.get(..length) else {
         return ReplyVerdict::Undecided;
     };
@@ -79,7 +76,8 @@ pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
             code: Some(u32::from(u16::from_le_bytes([*low, *high]))),
             text,
         },
-        [ERROR, ..] => invalid(b""),
+        // An error that says nothing else.
+        [ERROR, ..] => wrong_status(b""),
         _ => ReplyVerdict::Pass {
             bytes: 4 + length,
             code: Some(0),

@@ -1,7 +1,7 @@
 //! `option pgsql-check`: a startup message, to which the server replies with a request for
 //! authentication (PostgreSQL frontend/backend protocol, version 3).
 
-use super::{CheckStep, Expectation, ReplyVerdict, first_line, invalid, wrong_status};
+use super::{CheckStep, Expectation, ReplyVerdict, invalid, wrong_status};
 
 /// The steps of `option pgsql-check user <user>`.
 pub fn pgsql(user: &[u8]) -> Vec<CheckStep> {
@@ -21,32 +21,39 @@ pub fn pgsql(user: &[u8]) -> Vec<CheckStep> {
 
 /// Type, length and the kind of authentication.
 const ANSWER_BYTES_MIN: usize = 9;
+/// Type and length, after which an error is known as one.
+const HEAD_BYTES: usize = 5;
+
+/// The kinds of authentication that may be asked for.
+const KINDS: &[u8] = &[0, 2, 3, 4, 5, 6, 7, 9, 10];
 
 /// The text for a reply that is no request for authentication, and no error.
-pub(super) const UNKNOWN_ERROR: &[u8] = b"PostgreSQL unknown error";
+const UNKNOWN_ERROR: &[u8] = b"PostgreSQL unknown error";
 
 pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
-    let Some(&answer) = received.first() else {
-        return ReplyVerdict::Undecided;
-    };
-    match answer {
-        b'R' if received.len() >= ANSWER_BYTES_MIN => ReplyVerdict::Pass {
+    match received {
+        [b'E', ..] if received.len() >= HEAD_BYTES => error(received),
+        [b'R', 0, 0, 0, _, 0, 0, 0, kind, ..] if KINDS.contains(kind) => ReplyVerdict::Pass {
             bytes: received.len(),
             code: Some(0),
             text: b"PostgreSQL server is ok",
         },
-        b'E' => error(received),
-        b'R' => ReplyVerdict::Undecided,
-        _ if received.len() < 5 => ReplyVerdict::Undecided,
+        _ if received.len() < ANSWER_BYTES_MIN => ReplyVerdict::Undecided,
         _ => wrong_status(UNKNOWN_ERROR),
     }
 }
 
-/// The severity, the first field of an error.
-fn error(received: &[u8]) -> ReplyVerdict<'_> {
-    let fields = received.get(5..).unwrap_or_default();
-    if !fields.contains(&0) {
-        return ReplyVerdict::Undecided;
+/// Judges a reply that ended too early.
+pub(super) fn judge_part(received: &[u8]) -> ReplyVerdict<'_> {
+    match received {
+        [b'E', ..] => error(received),
+        _ => wrong_status(UNKNOWN_ERROR),
     }
-    invalid(first_line(fields.strip_prefix(b"S").unwrap_or(fields)))
+}
+
+/// The content of the first field of an error, which is the severity.
+fn error(received: &[u8]) -> ReplyVerdict<'_> {
+    let field = received.get(HEAD_BYTES + 1..).unwrap_or_default();
+    let end = field.iter().position(|byte| *byte == 0);
+    invalid(&field[..end.unwrap_or(field.len())])
 }

@@ -68,9 +68,10 @@ fn mysql_packets() {
         judged(b"\x1f\0\0\x02\xff\x15\x04#28000Access denied for user"),
         no(1045, "#28000Access denied for user")
     );
-    assert_eq!(judged(b"garbage"), bad(""));
-    assert_eq!(judged(b"\0\0\0\0"), bad(""));
-    assert_eq!(judged(b"\x02\0\0\0\xff\x15"), bad(""));
+    // The packet that this announces is longer than what is ever received.
+    assert_eq!(judged(b"garbage"), ReplyVerdict::Undecided);
+    assert_eq!(judged(b"\0\0\0\0"), pass(0, "", 4));
+    assert_eq!(judged(b"\x02\0\0\0\xff\x15"), no(0, ""));
 }
 
 #[test]
@@ -88,6 +89,13 @@ fn pgsql_answers() {
         no(0, "PostgreSQL unknown error")
     );
     assert_eq!(judged(b"N"), ReplyVerdict::Undecided);
+    assert_eq!(judged(b"12345678"), ReplyVerdict::Undecided);
+    let unknown = no(0, "PostgreSQL unknown error");
+    for (kind, is_known) in [(1, false), (5, true), (8, false), (10, true), (11, false)] {
+        let verdict = if is_known { pass(0, ok, 9) } else { unknown };
+        let answer = [b'R', 0, 0, 0, 8, 0, 0, 0, kind];
+        assert_eq!(judged(&answer), verdict, "{kind}");
+    }
 }
 
 #[test]
@@ -95,7 +103,11 @@ fn redis_answers() {
     assert_eq!(sent(&redis()), b"*1\r\n$4\r\nPING\r\n");
     let judged = |bytes| judged(Expectation::RedisPong, bytes);
     assert_eq!(judged(b"+PONG\r\n"), pass(0, "Redis server is ok", 7));
-    assert_eq!(judged(b"-NOAUTH x\r\n"), no(0, "-NOAUTH x"));
+    assert_eq!(judged(b"-NOAUTH x\r\n"), ReplyVerdict::Undecided);
+    assert_eq!(
+        judged(b"-LOADING\r\n+PONG\r\n"),
+        pass(0, "Redis server is ok", 17)
+    );
     assert_eq!(judged(b"+PONG"), ReplyVerdict::Undecided);
 }
 
@@ -104,16 +116,30 @@ fn smtp_answers() {
     assert_eq!(sent(&smtp(None)), b"HELO localhost\r\nQUIT\r\n");
     assert_eq!(sent(&smtp(Some(("EHLO", b"a.b")))), b"EHLO a.b\r\nQUIT\r\n");
     assert_eq!(sent(&smtp(Some(("XHLO", b"a.b")))), b"HELO a.b\r\nQUIT\r\n");
-    let judged = |bytes| judged(Expectation::SmtpSuccess, bytes);
-    assert_eq!(judged(b"221 bye\r\n"), pass(221, "bye", 9));
-    assert_eq!(judged(b"250-a\r\n250 ok\r\nx"), pass(250, "ok", 15));
-    assert_eq!(judged(b"554 no\r\n"), no(554, "no"));
-    assert_eq!(judged(b"xx\r\n"), no(0, ""));
-    assert_eq!(judged(b"xyz abc\r\n"), no(0, "abc"));
+    let hello = |bytes, ended| Expectation::SmtpHello.parse_reply(bytes, ended);
+    assert_eq!(hello(b"250-a\r\n250 ok\r\nx", false), pass(250, "a", 16));
+    assert_eq!(hello(b"250 ok", false), pass(250, "ok", 6));
+    for other in [
+        &b"554 no\r\n"[..],
+        b"250-a\n250 b\n",
+        b"250-a\r\n554 no\r\n",
+    ] {
+        assert_eq!(hello(other, false), ReplyVerdict::Undecided);
+    }
+    assert_eq!(hello(b"554 no\r\n", true), no(554, "no"));
+    assert_eq!(hello(b"250-a\r\n554 no\r\n", true), no(250, "a"));
+    assert_eq!(hello(b"2500 ok\r\n", true), no(250, "ok"));
+    let quit = |bytes| judged(Expectation::SmtpQuit, bytes);
+    assert_eq!(quit(b"221-bye\r\n"), pass(221, "bye", 9));
+    assert_eq!(quit(b"221   x\r\n"), pass(221, "x", 9));
+    assert_eq!(quit(b"500 no\r\n"), no(500, "no"));
+    assert_eq!(quit(b"xyz abc\r\n"), no(0, "abc"));
+    assert_eq!(quit(b"221"), ReplyVerdict::Undecided);
     let greeting = |bytes, ended| Expectation::SmtpGreeting.parse_reply(bytes, ended);
-    assert_eq!(greeting(b"220 hi\r\n", false), pass(220, "hi", 8));
+    assert_eq!(greeting(b"220 hi", false), pass(220, "hi", 6));
     assert_eq!(greeting(b"554 no\r\n", false), no(554, "no"));
     assert_eq!(greeting(b"2200\r\n", false), bad("2200"));
+    assert_eq!(greeting(b"220\n", false), bad("220"));
     assert_eq!(greeting(b"220-hi\r\n220 ho\r\n", false), bad("220-hi"));
     assert_eq!(greeting(b"220", true), bad("220"), "a code must be ended");
 }
@@ -136,12 +162,17 @@ fn ldap_answers() {
     let refused = b"0\x0c\x02\x01\x01a\x07\x0a\x01\x31\x04\0\x04\0";
     assert_eq!(judged(refused), no(49, see));
     let not = "Not LDAPv3 protocol";
-    assert_eq!(judged(b"xxxxxxx"), bad(not));
+    assert_eq!(judged(b"xxxxxxx"), ReplyVerdict::Undecided);
+    assert_eq!(judged(b"xxxxxxxxxxxxxx"), bad(not));
+    let waits = b"0\x0e\x02\x01\x01a\x07\x0a\x01\x31\x04\0\x04\0";
+    assert_eq!(judged(waits), ReplyVerdict::Undecided);
     assert_eq!(
         judged(b"0\x0c\x02\x01\x02a\x07\x0a\x01\0\x04\0\x04\0"),
         bad(not)
     );
-    assert_eq!(judged(b"0\x80\x02"), bad(not));
+    for form in [0x80, 0x81, 0x83, 0x85] {
+        assert_eq!(judged(&[&[0x30, form], &[0; 12][..]].concat()), bad(not));
+    }
 }
 
 #[test]
@@ -193,8 +224,8 @@ fn replies_that_end_early() {
         (Expectation::RedisPong, b"+PONG", no(0, "+PONG")),
         (Expectation::SmtpGreeting, b"", bad("")),
         (Expectation::SmtpGreeting, b"22", bad("22")),
-        (Expectation::SmtpSuccess, b"", no(0, "")),
-        (Expectation::SmtpSuccess, b"25", no(0, "")),
+        (Expectation::SmtpHello, b"", no(0, "")),
+        (Expectation::SmtpQuit, b"25", no(25, "")),
         (Expectation::SslHello, b"", bad("")),
     ];
     for (expectation, received, expected) in ends {
