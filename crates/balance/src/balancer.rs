@@ -4,9 +4,11 @@ use crate::first::FirstFree;
 use crate::hash::HashMethod;
 use crate::least::LeastConn;
 use crate::map::ServerMap;
-use crate::pick::{Choice, PickRequest, ServerLoad, is_full, overflows};
+use crate::pick::{Choice, PickRequest, ServerLoad, has_full_queue, is_full, overflows};
 use crate::ring::{HashKey, Ring};
-use crate::settings::{Algorithm, BalancerSettings, NewServer, WEIGHT_SCALE, WEIGHT_USER_MAX};
+use crate::settings::{
+    Algorithm, BalancerSettings, HashAffinity, NewServer, WEIGHT_SCALE, WEIGHT_USER_MAX,
+};
 use crate::weighted_round_robin::WeightedRoundRobin;
 
 /// A server of the balancer.
@@ -572,8 +574,9 @@ impl Balancer {
 // === choosing on a ring ===
 
 impl Balancer {
-    /// The server whose point is nearest to `hash` on the ring, on either side, without those to avoid and, with
-    /// `hash-balance-factor`, without those that have their share of the load.
+    /// The server whose point is nearest to `hash` on the ring, on either side, without those to avoid, with
+    /// `hash-balance-factor` without those that have their share of the load, and without those that
+    /// `hash-preserve-affinity` passes over.
     fn nearest(
         &self,
         ring: &Ring,
@@ -583,8 +586,15 @@ impl Balancer {
         load: &impl ServerLoad,
     ) -> Option<u32> {
         let factor = self.settings.balance_factor;
+        let affinity = self.settings.affinity;
         ring.at_hash(hash, |index| {
-            avoid.contains(&index) || (factor != 0 && !self.has_room(group, index, load))
+            avoid.contains(&index)
+                || (factor != 0 && !self.has_room(group, index, load))
+                || match affinity {
+                    HashAffinity::Always => false,
+                    HashAffinity::Maxconn => is_full(load, index),
+                    HashAffinity::Maxqueue => has_full_queue(load, index),
+                }
         })
     }
 

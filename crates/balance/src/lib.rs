@@ -34,7 +34,9 @@ pub use hash::{HashFunction, HashMethod, HashType, avalanche, hash_key, hash_num
 pub use key::{UriKey, domain_only, post_param, uri_key, url_param};
 pub use pick::{Choice, NoLoad, PickRequest, ServerLoad};
 pub use ring::HashKey;
-pub use settings::{Algorithm, BalancerSettings, NewServer, WEIGHT_SCALE, WEIGHT_USER_MAX};
+pub use settings::{
+    Algorithm, BalancerSettings, HashAffinity, NewServer, WEIGHT_SCALE, WEIGHT_USER_MAX,
+};
 
 #[cfg(test)]
 mod tests;

@@ -81,6 +81,12 @@ pub(crate) fn is_full(load: &impl ServerLoad, index: u32) -> bool {
     limit != 0 && (load.queued(index) > 0 || load.active(index) >= limit)
 }
 
+/// Whether no more requests may wait for it (`maxqueue`).
+pub(crate) fn has_full_queue(load: &impl ServerLoad, index: u32) -> bool {
+    let limit = load.maxqueue(index);
+    limit != 0 && load.maxconn(index) != 0 && load.queued(index) >= limit
+}
+
 /// Whether it is full for leastconn: which still fills the server's own queue.
 pub(crate) fn overflows(load: &impl ServerLoad, index: u32) -> bool {
     let limit = u64::from(load.maxconn(index));

@@ -53,6 +53,20 @@ pub struct BalancerSettings {
     pub all_backups: bool,
     /// `hash-balance-factor`, in percent of the average load; 0 for none.
     pub balance_factor: u32,
+    /// `hash-preserve-affinity`.
+    pub affinity: HashAffinity,
+}
+
+/// Which servers of a ring a request passes over that has another one's key.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum HashAffinity {
+    /// None for its load.
+    #[default]
+    Always,
+    /// Those that have reached their limit of connections.
+    Maxconn,
+    /// Those whose queue is full.
+    Maxqueue,
 }
 
 /// A server that is added.

@@ -87,7 +87,7 @@ proptest! {
         weights in proptest::collection::vec(0_u32..257, 0..6),
         changes in proptest::collection::vec(change(), 0..30),
     ) {
-        let settings = BalancerSettings { algorithm, all_backups, balance_factor: 150 };
+        let settings = BalancerSettings { algorithm, all_backups, balance_factor: 150, affinity: HashAffinity::Always };
         let mut usable: Vec<Option<(bool, bool, u32)>> =
             weights.iter().map(|&weight| Some((false, true, weight))).collect();
         usable.resize(8, None);

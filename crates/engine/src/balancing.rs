@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ballast_balance::{Algorithm, BalancerSettings, HashFunction, HashMethod, HashType, NewServer};
+use ballast_balance::{
+    Algorithm, BalancerSettings, HashAffinity, HashFunction, HashMethod, HashType, NewServer,
+};
 use ballast_model as model;
 
 use crate::cookies::hash_key;
@@ -26,6 +28,11 @@ pub(crate) fn balancer_settings(backend: &model::Backend) -> BalancerSettings {
         algorithm: algorithm(backend),
         all_backups: backend.options.all_backups,
         balance_factor: backend.hash_balance_factor,
+        affinity: match backend.hash_affinity {
+            model::HashAffinity::Always => HashAffinity::Always,
+            model::HashAffinity::Maxconn => HashAffinity::Maxconn,
+            model::HashAffinity::Maxqueue => HashAffinity::Maxqueue,
+        },
     }
 }
 

@@ -50,6 +50,7 @@ impl ConnectSettings {
             balance: _,
             hash_type: _,
             hash_balance_factor: _,
+            hash_affinity: _,
             cookie: _,
             rdp_cookie_name: _,
             dynamic_cookie_key: _,

@@ -20,6 +20,8 @@ pub struct Backend {
     pub hash_type: HashType,
     /// `hash-balance-factor`: percent of the mean load a server may take; 0 is off.
     pub hash_balance_factor: u32,
+    /// `hash-preserve-affinity`.
+    pub hash_affinity: HashAffinity,
     /// `cookie`.
     pub cookie: Option<CookiePersistence>,
     /// `persist rdp-cookie`: the name of the RDP client's cookie that names a server.
@@ -189,6 +191,18 @@ pub struct UriKey {
     pub length_max: Option<u32>,
     /// `depth`: at most this many directories.
     pub depth_max: Option<u32>,
+}
+
+/// `hash-preserve-affinity`: which servers a request with a key passes over.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum HashAffinity {
+    /// None for its load.
+    #[default]
+    Always,
+    /// Those that have reached their `maxconn`.
+    Maxconn,
+    /// Those whose queue has reached their `maxqueue`.
+    Maxqueue,
 }
 
 /// `hash-type <method> <function> <modifier>`.

@@ -1,6 +1,6 @@
 //! Health checks of a backend's servers.
 
-use ballast_expr::LogFormat;
+use ballast_expr::{Expr, LogFormat, SetCondition, VarName};
 
 use crate::{Address, CheckTls, HttpProtocol};
 
@@ -81,13 +81,47 @@ pub enum CheckRule {
     HttpSend(HttpCheckSend),
     /// `http-check expect` or `tcp-check expect`.
     Expect(CheckExpect),
+    /// `set-var` or `set-var-fmt`.
+    SetVar(CheckVariable),
+    /// `unset-var`.
+    UnsetVar(VarName),
+}
+
+/// `set-var` or `set-var-fmt` of a check.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckVariable {
+    /// The variable.
+    pub name: VarName,
+    /// All of these must hold for it to be set.
+    pub conditions: Vec<SetCondition>,
+    /// Its value.
+    pub value: CheckVariableValue,
+}
+
+/// Where the value of a variable of a check comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CheckVariableValue {
+    /// `set-var`: without a value the variable stays as it is.
+    Expr(Expr),
+    /// `set-var-fmt`.
+    Format(LogFormat),
+}
+
+/// `port` of a `connect`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CheckPort {
+    /// A number.
+    Fixed(u16),
+    /// An expression: its lower 16 bits; where they are 0, or there is no number, the port is that of
+    /// the server line.
+    Expr(Expr),
 }
 
 /// `connect` of a check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CheckConnect {
-    /// `port`, fixed.
-    pub port: Option<u16>,
+    /// `port`.
+    pub port: Option<CheckPort>,
     /// `addr`.
     pub address: Option<Address>,
     /// `send-proxy`.
@@ -96,6 +130,8 @@ pub struct CheckConnect {
     pub tls: Option<CheckTls>,
     /// `proto`: the version of HTTP that is spoken; when `None` it is what TLS negotiated, or HTTP/1.
     pub protocol: Option<HttpProtocol>,
+    /// `via-socks4`: through the SOCKS4 proxy of the server line.
+    pub via_socks4: bool,
     /// `linger`: close politely instead of resetting.
     pub linger: bool,
     /// `default`: the options of the server line apply.
@@ -166,8 +202,8 @@ pub struct CheckExpect {
     pub on_success: Option<LogFormat>,
     /// `on-error`.
     pub on_error: Option<LogFormat>,
-    /// `status-code`, as written.
-    pub status_code: Option<String>,
+    /// `status-code`.
+    pub status_code: Option<Expr>,
     /// `comment`.
     pub comment: Option<String>,
 }
@@ -191,19 +227,33 @@ pub enum ExpectSubject {
     TextFormat(LogFormat),
     /// `binary-lf`.
     BinaryFormat(LogFormat),
-    /// `hdr`/`fhdr`: a header by name and value, each with its match method.
+    /// `hdr`/`fhdr`: a header by name and value.
     Header {
         /// The whole value instead of each comma-separated member.
         full: bool,
-        /// Match method of the name: `str`, `beg`, `end`, `sub` or `reg`.
-        name_match: String,
-        /// The name's pattern.
-        name: String,
-        /// Match method of the value.
-        value_match: Option<String>,
-        /// The value's pattern; any when `None`.
-        value: Option<String>,
+        /// `name` or `name-lf`.
+        name: HeaderPattern,
+        /// `value` or `value-lf`; any when `None`.
+        value: Option<HeaderPattern>,
     },
+}
+
+/// A pattern of `expect hdr`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeaderPattern {
+    /// The method of `-m`: `str`, `beg`, `end`, `sub` or `reg`.
+    pub method: &'static str,
+    /// What is looked for.
+    pub text: HeaderPatternText,
+}
+
+/// The text of a [`HeaderPattern`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum HeaderPatternText {
+    /// As written.
+    Literal(String),
+    /// A log-format string; never with the method `reg`.
+    Format(LogFormat),
 }
 
 /// The status a check reports (`L7OK`, `L7STS`, ...).

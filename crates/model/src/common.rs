@@ -88,6 +88,8 @@ pub struct ProxyCommon {
     pub splicing: Splicing,
     /// `option accept-unsafe-violations-in-http-request`: odd requests are taken.
     pub accept_invalid_requests: bool,
+    /// `option http-restrict-req-hdr-names`.
+    pub odd_request_names: OddNames,
     /// `option accept-unsafe-violations-in-http-response`: odd responses are taken.
     pub accept_invalid_responses: bool,
     /// All rule sets of the section: tcp-request, tcp-response, http-request, ...
@@ -104,6 +106,26 @@ impl ProxyCommon {
     /// Whether this and `other` are the halves of one `listen` section.
     pub fn is_other_half_of(&self, other: &Self) -> bool {
         self.listen && other.listen && self.name == other.name
+    }
+}
+
+/// What becomes of header fields whose names have other characters than letters, digits and `-`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum OddNames {
+    /// `preserve`: they stay.
+    #[default]
+    Preserve,
+    /// `delete`: they are removed.
+    Delete,
+    /// `reject`: the request is answered with 403.
+    Reject,
+}
+
+impl OddNames {
+    /// Whether a name has such a character.
+    pub fn is_odd(name: &[u8]) -> bool {
+        name.iter()
+            .any(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-')
     }
 }
 

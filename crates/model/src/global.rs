@@ -241,6 +241,8 @@ pub struct VariableLimits {
     pub transaction: Option<u32>,
     /// `tune.vars.reqres-max-size`: those of a request, and those of a response.
     pub message: Option<u32>,
+    /// `tune.vars.check-max-size`: those of one run of a health check.
+    pub check: Option<u32>,
 }
 
 impl VariableLimits {

@@ -30,21 +30,22 @@ mod userlist;
 
 pub use address::{Address, NameFamily, Network, PortSpec};
 pub use backend::{
-    Backend, BackendOptions, BackendTimeouts, Balance, CookieMode, CookiePersistence, HashFunction,
-    HashType, HttpReuse, PersistenceAction, PersistenceRule, Redispatch, RetryOn, ServerStates,
-    StickAction, StickRule, UriKey, UseServer, UseServerTarget,
+    Backend, BackendOptions, BackendTimeouts, Balance, CookieMode, CookiePersistence, HashAffinity,
+    HashFunction, HashType, HttpReuse, PersistenceAction, PersistenceRule, Redispatch, RetryOn,
+    ServerStates, StickAction, StickRule, UriKey, UseServer, UseServerTarget,
 };
 pub use ballast_rules::{
     HttpProtocol, LogOrigin, LogProfile, LogStep, LogSteps, ProfileStep, StepLine,
 };
 pub use change::{Change, ChangeError};
 pub use check::{
-    CheckConnect, CheckExpect, CheckMethod, CheckPayload, CheckRule, CheckSend, ExpectOutcome,
-    ExpectSubject, HttpCheckSend, ProtocolCheck,
+    CheckConnect, CheckExpect, CheckMethod, CheckPayload, CheckPort, CheckRule, CheckSend,
+    CheckVariable, CheckVariableValue, ExpectOutcome, ExpectSubject, HeaderPattern,
+    HeaderPatternText, HttpCheckSend, ProtocolCheck,
 };
 pub use common::{
     ConnectionMode, ErrorPage, ErrorPages, ForwardFor, ForwardedHeader, ForwardedNode, IsExplicit,
-    Keepalive, Mode, Origin, ProxyCommon, Splicing,
+    Keepalive, Mode, OddNames, Origin, ProxyCommon, Splicing,
 };
 pub use copy_on_write::CopyOnWrite;
 pub use frontend::{

@@ -77,6 +77,8 @@ pub struct ServerSettings {
     pub websocket_protocol: WebsocketProtocol,
     /// `source`, with its `interface` and `usesrc`.
     pub source: Option<SourceAddress>,
+    /// `socks4`: the SOCKS4 proxy that connections go through.
+    pub socks4: Option<SocketAddr>,
     /// `namespace`.
     pub namespace: Option<String>,
     /// `tfo`.
@@ -166,6 +168,7 @@ impl Default for ServerSettings {
             protocol: None,
             websocket_protocol: WebsocketProtocol::default(),
             source: None,
+            socks4: None,
             namespace: None,
             tcp_fast_open: false,
             tcp_user_timeout: None,
@@ -204,6 +207,8 @@ pub struct ServerChecks {
     pub fall: u32,
     /// `check-send-proxy`.
     pub sends_proxy_header: bool,
+    /// `check-via-socks4`: through the proxy of [`ServerSettings::socks4`], if there is one.
+    pub via_socks4: bool,
     /// `check-proto`: the version of HTTP that checks speak; when `None` it is what traffic speaks.
     pub protocol: Option<HttpProtocol>,
     /// `observe`.
@@ -236,6 +241,7 @@ impl Default for ServerChecks {
             rise: 2,
             fall: 3,
             sends_proxy_header: false,
+            via_socks4: false,
             protocol: None,
             observe: None,
             error_limit: 10,

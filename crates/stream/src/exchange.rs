@@ -20,7 +20,6 @@ use ballast_upstream::ClientAddresses;
 use ballast_upstream::probe::Observation;
 use ballast_worker::SocketReference;
 
-use crate::chain::Chain;
 use crate::ending::Ending;
 use crate::password_results::PasswordResults;
 use crate::persistence::{ClientCookie, ServerCookie};
@@ -29,7 +28,8 @@ use crate::stick_keys::StickKeys;
 use crate::tls::ServerSession;
 use crate::tracked_entries::TrackedEntries;
 use crate::unique_id::UniqueId;
-use crate::variables::Variables;
+use ballast_engine::Chain;
+use ballast_engine::Variables;
 
 /// Unused exchanges that each worker keeps for reuse.
 const FREE_COUNT_MAX: usize = 256;

@@ -58,6 +58,8 @@ pub(crate) enum Exit {
     Service(ServiceCall),
     /// No service is installed.
     NoService,
+    /// `option http-restrict-req-hdr-names reject`.
+    OddNameDenied,
     /// The statistics page is refused.
     StatisticsDenied,
     /// The statistics page asks for a user and a password.
@@ -360,7 +362,9 @@ impl Exit {
             // The service's own status replaces this one, and is counted when it is known.
             Self::Service(_) => page(200, C::Local, P::Request, &[N::Intercepted]),
             Self::NoService => page(503, C::Internal, P::Request, &[]),
-            Self::StatisticsDenied => page(403, C::Proxy, P::Request, &[N::DeniedRequests]),
+            Self::StatisticsDenied | Self::OddNameDenied => {
+                page(403, C::Proxy, P::Request, &[N::DeniedRequests])
+            }
             Self::StatisticsChallenge => page(401, C::Local, P::Request, &[N::Intercepted]),
             Self::NoRoute => page(503, C::Server, P::Connect, &[]),
             Self::NoBackend | Self::ServerRedirectFull => page(500, C::Internal, P::Connect, &[]),
@@ -455,6 +459,7 @@ impl Exit {
             Self::Request(PeerFault::Closed | PeerFault::Malformed(_), _)
             | Self::Denied(Some(_), EndingPhase::Request | EndingPhase::Tarpit)
             | Self::TarpitAbandoned
+            | Self::OddNameDenied
             | Self::StatisticsDenied
             | Self::StatisticsChallenge => Some(TrackedEvent::Error),
             Self::UploadStuck

@@ -5,7 +5,6 @@
 
 mod access_log;
 mod cancellation;
-mod chain;
 mod context;
 mod descriptors;
 mod ending;
@@ -40,7 +39,6 @@ mod tracking;
 mod tunnel;
 mod unique_id;
 mod users;
-mod variables;
 mod view;
 
 use std::future::poll_fn;

@@ -25,8 +25,8 @@ use crate::http::leaving::{ClientDeparture, client_gave_up, request_given_up};
 use crate::logged_bytes;
 use crate::passwords::{self, HashWait};
 use crate::tracking;
-use crate::variables::VariableBounds;
 use crate::view::View;
+use ballast_engine::VariableBounds;
 
 /// Which messages the rules may see and change, and what they track for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

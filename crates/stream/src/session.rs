@@ -20,7 +20,7 @@ use ballast_worker::SocketReference;
 use crate::kept_connections::KeptConnections;
 use crate::tls::ClientSession;
 use crate::tracked_entries::TrackedEntries;
-use crate::variables::Variables;
+use ballast_engine::Variables;
 
 thread_local! {
     /// The number of the next connection.

@@ -30,7 +30,7 @@ use crate::password_results::PasswordResults;
 use crate::session::Session;
 use crate::stream_facts;
 use crate::tracking;
-use crate::variables::{VariableBounds, Variables};
+use ballast_engine::{VariableBounds, Variables};
 use numbers::{exchange_numbers, milliseconds};
 
 /// An exchange as expressions see it.

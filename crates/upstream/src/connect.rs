@@ -23,6 +23,7 @@ use crate::key::{
     ConnectionRequirements, ProxyHeaderContent,
 };
 use crate::lease::OpenedTls;
+use crate::socks4::{self, Socks4Failure};
 use crate::tls::{ServerHandshake, is_other_name};
 use crate::{pool, shared};
 
@@ -35,6 +36,8 @@ pub enum ConnectError {
     Refused(net::SystemCallError),
     /// The PROXY header would be longer than allowed.
     ProxyHeader,
+    /// The SOCKS4 proxy did not connect to the server.
+    Socks4(Socks4Failure),
     /// The process has as many TLS connections as it may have (`maxsslconn`).
     TooManyTls,
     /// There is a connection, and no TLS on it.
@@ -67,6 +70,7 @@ impl fmt::Display for ConnectError {
         match self {
             Self::NoAddress => out.write_str("the server has no address"),
             Self::Refused(error) => error.fmt(out),
+            Self::Socks4(failure) => failure.fmt(out),
             Self::ProxyHeader => out.write_str("the PROXY header would be too long"),
             Self::TooManyTls => out.write_str("Too many SSL connections"),
             Self::Handshake(_) | Self::OtherName(_) => out.write_str("SSL handshake failure"),
@@ -112,9 +116,14 @@ pub fn connect(
         };
         pool::make_room(server);
         let options = options(&key.section, &key.line, *source, *packets);
-        let stream = Stream::connect(target.as_ref().ok_or(ConnectError::NoAddress)?, &options)
-            .await
-            .map_err(ConnectError::Refused)?;
+        let target = target.as_ref().ok_or(ConnectError::NoAddress)?;
+        let stream = match key.line.socks4 {
+            None => Stream::connect(target, &options)
+                .await
+                .map_err(ConnectError::Refused)?,
+            // Boxed: few servers are behind such a proxy, and every exchange would have room for it.
+            Some(proxy) => Box::pin(through_socks4(proxy, target, &options)).await?,
+        };
         let mut header = Vec::new();
         if let (Some(proxy), Some(proxy_header_content)) =
             (&key.line.send_proxy, proxy_header_content)
@@ -158,6 +167,21 @@ pub fn connect(
         shared::enter(server, &lease);
         Ok(lease)
     }
+}
+
+/// A connection to `target` that goes through a proxy.
+async fn through_socks4(
+    proxy: SocketAddr,
+    target: &net::Address,
+    options: &ConnectOptions,
+) -> Result<Stream, ConnectError> {
+    let destination = socks4::destination(target).map_err(ConnectError::Socks4)?;
+    let stream = Stream::connect(&net::Address::Ip(proxy), options)
+        .await
+        .map_err(ConnectError::Refused)?;
+    let passed = socks4::pass(&stream, destination).await;
+    passed.map_err(ConnectError::Socks4)?;
+    Ok(stream)
 }
 
 /// A stream of a connection that speaks HTTP/2 from now on, carried by a task of its own.

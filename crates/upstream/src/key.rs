@@ -378,6 +378,7 @@ fn settings_connect_alike(one: &model::ServerSettings, other: &model::ServerSett
         websocket_protocol,
         send_proxy,
         source,
+        socks4,
         tcp_user_timeout,
         // The lease compares the configuration that the handshake was made with.
         tls: _,
@@ -409,5 +410,6 @@ fn settings_connect_alike(one: &model::ServerSettings, other: &model::ServerSett
         && *websocket_protocol == other.websocket_protocol
         && *send_proxy == other.send_proxy
         && *source == other.source
+        && *socks4 == other.socks4
         && *tcp_user_timeout == other.tcp_user_timeout
 }

@@ -22,6 +22,7 @@ pub mod pool;
 pub mod probe;
 mod shared;
 mod slot;
+mod socks4;
 #[cfg(test)]
 mod testing;
 mod tls;
@@ -34,3 +35,4 @@ pub use key::{
 pub use lease::{ExchangeEnd, Lease};
 pub use open_connections::open_connections;
 pub use slot::{NoSlot, QueuePositions, Slot, SlotRequest};
+pub use socks4::Socks4Failure;

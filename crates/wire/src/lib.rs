@@ -1,4 +1,5 @@
-//! Small wire formats: PROXY protocol, NetScaler Client IP insertion, syslog, state files; a file each.
+//! Small wire formats: PROXY protocol, NetScaler Client IP insertion, SOCKS4, syslog, state files; a file
+//! each.
 //!
 //! Each codec is pure: bytes in, values out, or the reverse. None reads a clock, keeps a connection
 //! or allocates more than it appends to the caller's buffer, and every length from outside is
@@ -15,6 +16,7 @@ pub mod proxy_header;
 pub mod proxy_v1;
 pub mod proxy_v2;
 pub mod server_state;
+pub mod socks4;
 pub mod syslog;
 
 pub use crc32c::crc32c;

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use ballast_balance::{
-    Algorithm, Balancer, BalancerSettings, Choice, HashFunction, HashKey, HashMethod, HashType,
-    NewServer, PickRequest, ServerLoad,
+    Algorithm, Balancer, BalancerSettings, Choice, HashAffinity, HashFunction, HashKey, HashMethod,
+    HashType, NewServer, PickRequest, ServerLoad,
 };
 
 pub const KEYS: usize = 10_000;
@@ -533,6 +533,7 @@ fn backups() -> Vec<Scenario> {
                     algorithm,
                     all_backups,
                     balance_factor: 0,
+                    affinity: HashAffinity::Always,
                 },
                 steps: vec![
                     ask(50),
@@ -631,6 +632,7 @@ fn held() -> Vec<Scenario> {
                 algorithm,
                 all_backups: false,
                 balance_factor: factor,
+                affinity: HashAffinity::Always,
             },
             steps,
         });

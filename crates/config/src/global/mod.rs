@@ -33,7 +33,6 @@ const FAMILIES: &[&[Row<Global>]] = &[
     tune::QUIC_ROWS,
     tune::LUA_ROWS,
     tune::VARIABLE_LIMIT_ROWS,
-    tune::VARS_ROWS,
     tune::COPY_ROWS,
     tune::SCHEDULER_ROWS,
     tune::MEMORY_ROWS,

@@ -20,7 +20,6 @@ const QUIC: &str = "acts on QUIC only";
 const LUA: &str = "acts on Lua only";
 const COPY: &str = "data are forwarded without extra copies where it pays";
 const SCHEDULER: &str = "tasks are scheduled by the runtime of each worker";
-const VARS: &str = "memory of a probe's variables is bounded by its steps";
 const LOAD: &str = "a threshold of glitches holds whatever the load";
 const H1: &str = "no violation of HTTP/1 that is let through is counted";
 const DATAGRAMS: &str = "no proxy carries datagrams";
@@ -343,15 +342,12 @@ macro_rules! variable_limits {
 
 /// Limits of the memory of variables.
 pub(super) const VARIABLE_LIMIT_ROWS: &[R] = variable_limits! {
+    "tune.vars.check-max-size", "memory of the variables of a probe", check;
     "tune.vars.global-max-size", "memory of all variables", global;
     "tune.vars.proc-max-size", "memory of the process's variables", process;
     "tune.vars.reqres-max-size", "memory of a request's or response's variables", message;
     "tune.vars.sess-max-size", "memory of a session's variables, those of its exchanges included", session;
     "tune.vars.txn-max-size", "memory of an exchange's variables", transaction;
-};
-
-pub(super) const VARS_ROWS: &[R] = noted! { VARS;
-    "tune.vars.check-max-size", "<size>", "memory of a probe's variables", amount, "1k";
 };
 
 pub(super) const COPY_ROWS: &[R] = noted! { COPY;

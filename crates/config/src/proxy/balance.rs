@@ -4,7 +4,7 @@
 //! "hash-balance-factor".
 
 use ballast_expr::{Needs, Phase};
-use ballast_model::{Balance, HashFunction, HashType, UriKey};
+use ballast_model::{Balance, HashAffinity, HashFunction, HashType, UriKey};
 use ballast_syntax::Diagnostic;
 
 use super::expressions;
@@ -70,14 +70,13 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "{ always | maxconn | maxqueue }",
         "when a hashed server that is full is kept",
-        |_, args, context| {
-            let is_default =
-                args.choice(&[("always", true), ("maxconn", false), ("maxqueue", false)])?;
-            args.end()?;
-            if !is_default {
-                context.unimplemented(args.keyword(), "", args.span());
-            }
-            Ok(())
+        |draft, args, _| {
+            draft.back.hash_affinity = args.choice(&[
+                ("always", HashAffinity::Always),
+                ("maxconn", HashAffinity::Maxconn),
+                ("maxqueue", HashAffinity::Maxqueue),
+            ])?;
+            args.end()
         },
     )
     .examples(

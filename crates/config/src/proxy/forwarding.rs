@@ -4,7 +4,7 @@
 //! "option forwarded", "http-send-name-header".
 
 use ballast_expr::Phase;
-use ballast_model::{ForwardFor, ForwardedHeader, ForwardedNode, Network};
+use ballast_model::{ForwardFor, ForwardedHeader, ForwardedNode, Network, OddNames};
 use ballast_syntax::Diagnostic;
 
 use super::expressions;
@@ -67,14 +67,13 @@ pub(super) const ROWS: &[R] = &[
         Sections::PROXIES,
         "{ preserve | delete | reject }",
         "what becomes of request headers with odd names",
-        |_, args, context| {
-            let keeps = [("preserve", true), ("delete", false), ("reject", false)];
-            let is_kept = args.choice(&keeps)?;
-            args.end()?;
-            if !is_kept {
-                context.unimplemented(args.keyword(), "", args.keyword_span());
-            }
-            Ok(())
+        |draft, args, _| {
+            draft.common.odd_request_names = args.choice(&[
+                ("preserve", OddNames::Preserve),
+                ("delete", OddNames::Delete),
+                ("reject", OddNames::Reject),
+            ])?;
+            args.end()
         },
     )
     .examples(

@@ -231,7 +231,9 @@ pub(crate) fn link(
     formats.extend(log.structured_data.as_mut());
     formats.extend(draft.common.unique_id_format.as_mut());
     conditions.extend(stats::conditions(&mut draft.common.stats));
-    formats.extend(check::formats(&mut back.check));
+    let (check_formats, check_exprs) = check::formats_and_expressions(&mut back.check);
+    formats.extend(check_formats);
+    exprs.extend(check_exprs);
     for server in &mut draft.servers {
         // What servers share must not be borrowed for writing without need.
         if has_expressions(&server.server) {

@@ -158,9 +158,11 @@ pub(super) const ROWS: &[R] = &[
         Sections::SERVER,
         "",
         "probes go through the SOCKS4 proxy",
-        check::nothing,
-    )
-    .unimplemented("SOCKS4"),
+        |server_draft, _, _| {
+            server_draft.server.checks.via_socks4 = true;
+            Ok(())
+        },
+    ),
     R::new(
         "downinter",
         Sections::SERVER,

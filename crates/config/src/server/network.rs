@@ -282,19 +282,25 @@ pub(super) const ROWS: &[R] = &[
         Sections::SERVER,
         "<addr>:<port>",
         "goes through a SOCKS4 proxy",
-        |_, args, context| {
+        |server_draft, args, context| {
             let text = args.text("<addr>:<port>")?;
             let wants = AddressForm {
                 port: true,
                 ..AddressForm::default()
             };
-            address::parse(text, wants, &context.environment)
-                .map(|_| ())
-                .map_err(|error| args.wrong(format!("'socks4' : {error}")))
+            let wrong = |error: String| args.wrong(format!("'socks4' : {error}"));
+            let parsed = address::parse(text, wants, &context.environment).map_err(wrong)?;
+            let address = context.resolve_address(&parsed.address).map_err(wrong)?;
+            server_draft.server.socks4 = match (address, parsed.port) {
+                (Address::Inet(known), AddressPort::Fixed(port, _)) => {
+                    Some(SocketAddr::new(known.ip(), port))
+                }
+                _ => return Err(wrong(format!("'{text}' is no address of a SOCKS4 proxy"))),
+            };
+            Ok(())
         },
     )
-    .examples("socks4 192.0.2.1:1080", "socks4 192.0.2.1")
-    .unimplemented("SOCKS4"),
+    .examples("socks4 192.0.2.1:1080", "socks4 192.0.2.1"),
     R::new(
         "source",
         Sections::SERVER,

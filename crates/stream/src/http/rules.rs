@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ballast_engine::Backend;
 use ballast_expr::Needs;
 use ballast_message::{BodyLength, NoRoom};
-use ballast_model::{PersistenceAction, ProxyCommon};
+use ballast_model::{OddNames, PersistenceAction, ProxyCommon};
 use ballast_mux::{Duplex, Peer, Source};
 use ballast_rules::{LocalResponse, LogStep, ResponseCause, ResponseContent, Verdict};
 
@@ -32,6 +32,7 @@ pub(crate) fn has_none_for_requests(common: &ProxyCommon) -> bool {
         && rules.redirects.is_empty()
         && common.stats.is_none()
         && !common.buffer_request
+        && common.odd_request_names == OddNames::Preserve
 }
 
 /// As [`request`], for a frontend of which [`has_none_for_requests`] holds.
@@ -102,6 +103,19 @@ pub(crate) async fn request(
             _ => {}
         }
         judged?;
+    }
+    match common.odd_request_names {
+        OddNames::Preserve => {}
+        OddNames::Delete => {
+            let fields = exchange.request.fields_mut();
+            fields.remove_matching(|field| OddNames::is_odd(field.name));
+        }
+        OddNames::Reject => {
+            let mut fields = exchange.request.fields().iter();
+            if fields.any(|field| OddNames::is_odd(field.name)) {
+                return Flow::Break(Exit::OddNameDenied);
+            }
+        }
     }
     if let Some(page) = statistics::page_of(exchange, common)
         && !(page.rules.is_empty() && page.admin.is_empty())

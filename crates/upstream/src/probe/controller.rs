@@ -240,6 +240,11 @@ impl HealthController {
         self.clear_pools(server);
     }
 
+    /// What outlives generations.
+    pub(super) fn process(&self) -> &Process {
+        &self.process
+    }
+
     /// A variable of the environment.
     pub(super) fn environment_variable(&self, name: &str) -> Option<Arc<[u8]>> {
         self.process.environment_variable(name)

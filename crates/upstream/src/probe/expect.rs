@@ -4,7 +4,7 @@
 use ballast_expr::{Expr, LogFormat, Regex, bytes_of_text};
 use ballast_health::CheckStatus;
 use ballast_message::{Response, comma_values};
-use ballast_model::{CheckExpect, ExpectOutcome, ExpectSubject};
+use ballast_model::{CheckExpect, ExpectOutcome, ExpectSubject, HeaderPattern, HeaderPatternText};
 
 use super::facts::ProbeFacts;
 
@@ -14,8 +14,12 @@ pub(super) struct Expect {
     regex: Option<Regex>,
     name: Option<Regex>,
     value: Option<Regex>,
-    code: Option<Expr>,
 }
+
+/// The text for a format that gives nothing to look for.
+const EMPTY_FORMAT: &str = "log-format string evaluated to an empty string";
+/// The text for a format that gives no hexadecimal.
+const NOT_HEXADECIMAL: &str = "Failed to parse hexastring resulting of eval of a log-format string";
 
 impl Expect {
     /// Patterns and expressions that do not parse were refused with the configuration; if one gets
@@ -29,19 +33,10 @@ impl Expect {
             }
             // Hexadecimal digits above 9 may be written in either case.
             ExpectSubject::BinaryRegex(text) => regex = pattern(text, true),
-            ExpectSubject::Header {
-                name_match,
-                name,
-                value_match,
-                value,
-                ..
-            } => {
-                if name_match == "reg" {
-                    name_regex = pattern(name, true);
-                }
-                if value_match.as_deref() == Some("reg") {
-                    value_regex = value.as_ref().and_then(|value| pattern(value, false));
-                }
+            ExpectSubject::Header { name, value, .. } => {
+                name_regex = regex_text(name).and_then(|text| pattern(text, true));
+                let value = value.as_ref().and_then(regex_text);
+                value_regex = value.and_then(|text| pattern(text, false));
             }
             _ => {}
         }
@@ -49,10 +44,6 @@ impl Expect {
             regex,
             name: name_regex,
             value: value_regex,
-            code: model
-                .status_code
-                .as_ref()
-                .and_then(|text| Expr::parse(text).ok()),
             model: model.clone(),
         }
     }
@@ -80,7 +71,7 @@ impl Expect {
     }
 
     pub(super) fn code(&self) -> Option<&Expr> {
-        self.code.as_ref()
+        self.model.status_code.as_ref()
     }
 
     pub(super) fn is_negated(&self) -> bool {
@@ -103,55 +94,73 @@ impl Expect {
     }
 
     /// The verdict on the head of the response, where the head decides; `None` where the body does.
-    pub(super) fn match_head(&self, response: &Response) -> Option<bool> {
+    ///
+    /// # Errors
+    /// The text for a format that gives nothing to look for.
+    pub(super) fn match_head(
+        &self,
+        response: &Response,
+        seen: ProbeFacts<'_>,
+    ) -> Result<Option<bool>, &'static str> {
         let status = response.status();
         let found = match &self.model.subject {
             ExpectSubject::Status(ranges) => ranges
                 .iter()
                 .any(|(low, high)| (*low..=*high).contains(&status)),
             ExpectSubject::StatusRegex(_) => self.matches(status.to_string().as_bytes()),
-            ExpectSubject::Header { .. } => self.has_header(response),
-            _ => return None,
+            ExpectSubject::Header { full, name, value } => {
+                let name = sought(name, seen)?.to_ascii_lowercase();
+                let value = value
+                    .as_ref()
+                    .map(|value| sought(value, seen))
+                    .transpose()?;
+                self.has_header(response, *full, &name, value.as_deref())
+            }
+            _ => return Ok(None),
         };
-        Some(found != self.model.negated)
+        Ok(Some(found != self.model.negated))
     }
 
     /// The verdict on the bytes received so far; `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// The text for a format that gives nothing to look for.
     pub(super) fn match_data(
         &self,
         data: &[u8],
         ended: bool,
         seen: ProbeFacts<'_>,
-    ) -> Option<bool> {
+    ) -> Result<Option<bool>, &'static str> {
         let least = usize::try_from(self.model.receive_bytes_min).unwrap_or(0);
         let least = match &self.model.subject {
-            ExpectSubject::Text(text) | ExpectSubject::Binary(text) => least.min(text.len()),
+            ExpectSubject::Text(text) | ExpectSubject::Binary(text) => least.max(text.len()),
             _ => least,
         };
         if !ended && data.len() < least {
-            return None;
+            return Ok(None);
         }
-        let found = self.finds(data, seen);
+        let found = self.finds(data, seen)?;
         // Without `min-recv`, only the end of the connection proves that something is absent.
         if !found && !ended && self.model.receive_bytes_min < 0 {
-            return None;
+            return Ok(None);
         }
-        Some(found != self.model.negated)
+        Ok(Some(found != self.model.negated))
     }
 
-    fn finds(&self, data: &[u8], seen: ProbeFacts<'_>) -> bool {
-        match &self.model.subject {
+    fn finds(&self, data: &[u8], seen: ProbeFacts<'_>) -> Result<bool, &'static str> {
+        Ok(match &self.model.subject {
             ExpectSubject::Text(text) | ExpectSubject::Binary(text) => holds(data, text),
             ExpectSubject::Regex(_) => self.matches(data),
             ExpectSubject::BinaryRegex(_) => self.matches(&hex(data)),
-            ExpectSubject::TextFormat(format) => holds(data, &seen.bytes(format)),
+            ExpectSubject::TextFormat(format) => holds(data, &rendered(format, seen)?),
             ExpectSubject::BinaryFormat(format) => {
-                unhex(&seen.bytes(format)).is_some_and(|bytes| holds(data, &bytes))
+                let bytes = unhex(&rendered(format, seen)?).ok_or(NOT_HEXADECIMAL)?;
+                holds(data, &bytes)
             }
             ExpectSubject::Status(_)
             | ExpectSubject::StatusRegex(_)
             | ExpectSubject::Header { .. } => false,
-        }
+        })
     }
 
     fn matches(&self, subject: &[u8]) -> bool {
@@ -160,37 +169,29 @@ impl Expect {
             .is_some_and(|regex| regex.is_match(subject))
     }
 
-    fn has_header(&self, response: &Response) -> bool {
+    fn has_header(
+        &self,
+        response: &Response,
+        full: bool,
+        name: &[u8],
+        value: Option<&[u8]>,
+    ) -> bool {
         let ExpectSubject::Header {
-            full,
-            name_match,
-            name,
-            value_match,
-            value,
+            name: name_pattern,
+            value: value_pattern,
+            ..
         } = &self.model.subject
         else {
             return false;
         };
-        let wanted = name.to_ascii_lowercase();
-        let value_match = value_match.as_deref().unwrap_or("str");
-        let value_is = |found: &[u8]| match value {
-            None => true,
-            Some(value) => like(
-                value_match,
-                &bytes_of_text(value),
-                self.value.as_ref(),
-                found,
-            ),
+        let value_is = |found: &[u8]| match (value_pattern, value) {
+            (Some(pattern), Some(value)) => like(pattern.method, value, self.value.as_ref(), found),
+            _ => true,
         };
         response.fields().iter().any(|field| {
-            let named = like(
-                name_match,
-                &bytes_of_text(&wanted),
-                self.name.as_ref(),
-                field.name,
-            );
+            let named = like(name_pattern.method, name, self.name.as_ref(), field.name);
             named
-                && if *full {
+                && if full {
                     value_is(field.value)
                 } else {
                     comma_values(field.value).any(value_is)
@@ -202,7 +203,9 @@ impl Expect {
     pub(super) fn subject_words(&self) -> String {
         match &self.model.subject {
             ExpectSubject::Text(text) => format!("string '{}'", String::from_utf8_lossy(text)),
-            ExpectSubject::Binary(bytes) => format!("binary '{}'", String::from_utf8_lossy(bytes)),
+            ExpectSubject::Binary(bytes) => {
+                format!("binary '{}'", String::from_utf8_lossy(&hex(bytes)))
+            }
             ExpectSubject::Regex(_) => "regex".to_owned(),
             ExpectSubject::BinaryRegex(_) => "binary regex".to_owned(),
             ExpectSubject::TextFormat(_) => "log-format string".to_owned(),
@@ -236,6 +239,29 @@ fn good_status() -> CheckExpect {
         status_code: None,
         comment: None,
     }
+}
+
+/// The text of a pattern that is a regular expression.
+fn regex_text(pattern: &HeaderPattern) -> Option<&String> {
+    match &pattern.text {
+        HeaderPatternText::Literal(text) if pattern.method == "reg" => Some(text),
+        _ => None,
+    }
+}
+
+/// What a pattern of a header looks for.
+fn sought(pattern: &HeaderPattern, seen: ProbeFacts<'_>) -> Result<Vec<u8>, &'static str> {
+    match &pattern.text {
+        HeaderPatternText::Literal(text) => Ok(bytes_of_text(text).into_owned()),
+        HeaderPatternText::Format(format) => rendered(format, seen),
+    }
+}
+
+/// What a format gives, which must be something.
+fn rendered(format: &LogFormat, seen: ProbeFacts<'_>) -> Result<Vec<u8>, &'static str> {
+    Some(seen.bytes(format))
+        .filter(|bytes| !bytes.is_empty())
+        .ok_or(EMPTY_FORMAT)
 }
 
 fn status_of_outcome(outcome: Option<&ExpectOutcome>) -> Option<CheckStatus> {

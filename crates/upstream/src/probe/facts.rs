@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_expr::{
-    BackendFacts, Expr, Facts, LogFormat, ProcessFacts, Scratch, ServerFacts, Side, Time, Value,
-    eval,
+    BackendFacts, BodyFacts, Expr, Facts, LogFormat, ProcessFacts, Scratch, ServerFacts,
+    SetCondition, Side, Time, Value, VarName, eval,
 };
 use ballast_message::Response;
+use ballast_model::{CheckVariable, CheckVariableValue};
 
 use super::probe_run::ProbeRun;
 use super::random_number;
@@ -17,7 +18,10 @@ use super::random_number;
 pub(super) struct ProbeFacts<'a> {
     pub(super) probe: &'a ProbeRun<'a>,
     pub(super) response: Option<&'a Response>,
+    /// What was received: of the response's body, else of the connection.
     pub(super) data: &'a [u8],
+    /// Whether the body is whole.
+    pub(super) is_whole: bool,
 }
 
 impl Facts for ProbeFacts<'_> {
@@ -39,8 +43,25 @@ impl Facts for ProbeFacts<'_> {
         self
     }
 
+    fn var(&self, name: &VarName) -> Option<Value<'_>> {
+        self.probe.variables.value(name)
+    }
+
+    fn assign(&self, name: &VarName, value: Option<Value<'_>>) {
+        self.probe.variables.assign(name, value);
+    }
+
     fn response(&self) -> Option<&Response> {
         self.response
+    }
+
+    fn body(&self, sent_by: Side) -> Option<BodyFacts<'_>> {
+        self.response.filter(|_| sent_by == Side::Server)?;
+        Some(BodyFacts {
+            bytes: self.data,
+            announced_bytes: None,
+            is_final: self.is_whole,
+        })
     }
 
     fn side(&self) -> Side {
@@ -91,12 +112,50 @@ impl ProbeFacts<'_> {
         String::from_utf8_lossy(&self.bytes(format)).into_owned()
     }
 
-    /// An expression, evaluated as a number.
+    /// An expression, evaluated as a number, of which the lower 16 bits count.
     pub(super) fn number(&self, expr: &Expr) -> Option<u16> {
-        match eval(expr, self, &mut Scratch::new())? {
-            Value::Int(number) => u16::try_from(number).ok(),
-            Value::Str(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
-            _ => None,
+        let number = match eval(expr, self, &mut Scratch::new())? {
+            Value::Int(number) => number,
+            Value::Bool(flag) => i64::from(flag),
+            Value::Ipv4(address) => i64::from(u32::from(address)),
+            Value::Str(text) | Value::Bin(text) | Value::Meth(text) => leading_number(text),
+            Value::Ipv6(_) => return None,
+        };
+        let [.., high, low] = number.to_be_bytes();
+        Some(u16::from_be_bytes([high, low]))
+    }
+
+    /// Sets a variable.
+    pub(super) fn set_variable(&self, variable: &CheckVariable) {
+        let name = &variable.name;
+        let mut scratch = Scratch::new();
+        let mut text = Vec::new();
+        let value = match &variable.value {
+            CheckVariableValue::Expr(expr) => eval(expr, self, &mut scratch),
+            CheckVariableValue::Format(format) => {
+                format.render(self, &mut scratch, &mut text);
+                Some(Value::Str(&text))
+            }
+        };
+        // An expression without a value changes nothing.
+        let Some(value) = value else { return };
+        let may = |when: &SetCondition| when.holds(name, self.var(name), value);
+        if variable.conditions.iter().all(may) {
+            self.assign(name, Some(value));
         }
     }
+}
+
+/// The number that a text begins with; 0 when it begins with none.
+fn leading_number(text: &[u8]) -> i64 {
+    let (sign, digits) = match text {
+        [b'-', rest @ ..] => (-1, rest),
+        [b'+', rest @ ..] => (1, rest),
+        _ => (1, text),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let number = digits.fold(0_i64, |sum, digit| {
+        sum.wrapping_mul(10).wrapping_add(i64::from(digit - b'0'))
+    });
+    number.wrapping_mul(sign)
 }

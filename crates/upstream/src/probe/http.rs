@@ -4,9 +4,10 @@ use std::io;
 use std::num::NonZeroU32;
 
 use ballast_engine::H2Terms;
+use ballast_expr::VarName;
 use ballast_health::{CheckOutcome, CheckStatus};
 use ballast_message::{BodyLength, HeadLimits, Method, NoRoom, Response};
-use ballast_model::{CheckConnect, CheckRule, HttpCheckSend, HttpProtocol, Tune};
+use ballast_model::{CheckConnect, CheckRule, CheckVariable, HttpCheckSend, HttpProtocol, Tune};
 use ballast_mux::{Limits, ReadError, ServerConnection, StreamSettings, WaitLimit, WriteError};
 
 use super::expect::Expect;
@@ -26,6 +27,8 @@ enum HttpCheckStep {
     Comment(String),
     Connect(CheckConnect),
     Send(HttpCheckSend),
+    SetVar(CheckVariable),
+    UnsetVar(VarName),
     Expect {
         expect: Box<Expect>,
         /// Its number, as texts have it.
@@ -45,6 +48,8 @@ impl HttpCheckScript {
                     CheckRule::Comment(text) => HttpCheckStep::Comment(text.clone()),
                     CheckRule::Connect(connect) => HttpCheckStep::Connect(connect.clone()),
                     CheckRule::HttpSend(send) => HttpCheckStep::Send(send.clone()),
+                    CheckRule::SetVar(variable) => HttpCheckStep::SetVar(variable.clone()),
+                    CheckRule::UnsetVar(name) => HttpCheckStep::UnsetVar(name.clone()),
                     CheckRule::Expect(expect) => HttpCheckStep::Expect {
                         expect: Box::new(Expect::new(expect)),
                         number: number_of(written, index),
@@ -109,10 +114,12 @@ fn number_of(written: &[CheckRule], index: usize) -> usize {
 }
 
 /// Runs the rules.
-pub(super) async fn run(script: &HttpCheckScript, probe: &ProbeRun<'_>) -> CheckOutcome {
+pub(super) async fn run(script: &HttpCheckScript, run: &mut ProbeRun<'_>) -> CheckOutcome {
     let mut conversation = HttpCheckRun::default();
     let mut comment = None;
     for (step, rule) in script.rules.iter().enumerate() {
+        run.variables.end_step();
+        let probe = &*run;
         let is_last = step + 1 == script.rules.len();
         let taken = match rule {
             HttpCheckStep::Comment(text) => {
@@ -129,6 +136,16 @@ pub(super) async fn run(script: &HttpCheckScript, probe: &ProbeRun<'_>) -> Check
                 let sending = conversation.send(send, script.send_state, probe);
                 sending.await.map(|()| None)
             }
+            HttpCheckStep::SetVar(variable) => {
+                comment = None;
+                conversation.seen(probe).set_variable(variable);
+                Ok(None)
+            }
+            HttpCheckStep::UnsetVar(name) => {
+                comment = None;
+                probe.variables.assign(name, None);
+                Ok(None)
+            }
             HttpCheckStep::Expect { expect, number } => {
                 let rule = Judge {
                     expect,
@@ -144,7 +161,7 @@ pub(super) async fn run(script: &HttpCheckScript, probe: &ProbeRun<'_>) -> Check
             Err(failure) => return probe.verdict(failure.status).with_info(failure.text),
         }
     }
-    conversation.success(probe, None)
+    conversation.success(run, None)
 }
 
 /// An `expect` rule in its place.
@@ -164,8 +181,9 @@ impl Judge<'_> {
         }
     }
 
-    /// The text for a body whose chunks, or trailers, cannot be read.
-    fn malformed_text(&self) -> String {
+    /// The text for a head without a reason that does not match, and for a body whose chunks, or
+    /// trailers, cannot be read.
+    fn mismatch_text(&self) -> String {
         let content = match self.expect.content_words().as_str() {
             // No blank here.
             "(HTTP status codes)" => "(status codes)".to_owned(),
@@ -288,6 +306,7 @@ impl HttpCheckRun {
             probe,
             response: self.has_response.then_some(&self.response),
             data: &self.body,
+            is_whole: self.body_ended,
         }
     }
 
@@ -392,18 +411,27 @@ impl HttpCheckRun {
             let verdict = probe.verdict(CheckStatus::L7Conditional);
             return Ok(Some(verdict.with_code(404)));
         }
-        let by_head = expect.match_head(&self.response);
+        let by_head = match expect.match_head(&self.response, self.seen(probe)) {
+            Ok(by_head) => by_head,
+            Err(text) => return Ok(Some(not_judged(text, rule, probe))),
+        };
         let (met, text) = match by_head {
             Some(met) => {
-                let reason = String::from_utf8_lossy(self.response.reason());
-                (met, rule.with_comment(&reason))
+                let text = match self.response.reason() {
+                    [] => rule.mismatch_text(),
+                    reason => rule.with_comment(&String::from_utf8_lossy(reason)),
+                };
+                (met, text)
             }
             None => {
                 let judged = self.match_body(rule, probe).await?;
                 if self.is_malformed {
                     return Ok(Some(self.malformed(rule, probe)));
                 }
-                judged
+                match judged {
+                    Ok(judged) => judged,
+                    Err(text) => return Ok(Some(not_judged(text, rule, probe))),
+                }
             }
         };
         if met {
@@ -427,48 +455,48 @@ impl HttpCheckRun {
     fn malformed(&self, rule: &Judge<'_>, probe: &ProbeRun<'_>) -> CheckOutcome {
         let info = match rule.expect.on_error() {
             Some(format) => self.seen(probe).text(format),
-            None => rule.malformed_text(),
+            None => rule.mismatch_text(),
         };
         probe.verdict(CheckStatus::L7Response).with_info(info)
     }
 
+    /// Whether the rule is met, and the text for one that is not; `Err` for a format that gives nothing
+    /// to look for.
     async fn match_body(
         &mut self,
         rule: &Judge<'_>,
         probe: &ProbeRun<'_>,
-    ) -> Result<(bool, String), ProbeFailure> {
+    ) -> Result<Result<(bool, String), &'static str>, ProbeFailure> {
         let expect = rule.expect;
         loop {
             if self.is_malformed() {
-                return Ok((false, String::new()));
+                return Ok(Ok((false, String::new())));
             }
             if self.body_ended && self.body.is_empty() {
                 let text = "HTTP content check could not find a response body";
-                return Ok((false, rule.with_comment(text)));
+                return Ok(Ok((false, rule.with_comment(text))));
             }
-            let judged = if self.body.is_empty() {
-                None
-            } else {
-                expect.match_data(&self.body, self.body_ended, self.seen(probe))
+            let judged = match self.body.is_empty() {
+                true => Ok(None),
+                false => expect.match_data(&self.body, self.body_ended, self.seen(probe)),
             };
-            match judged {
-                Some(true) => return Ok((true, String::new())),
-                Some(false) if expect.is_negated() => {
-                    let text = "HTTP check matched unwanted content";
-                    return Ok((false, rule.with_comment(text)));
+            let text = match judged {
+                Ok(Some(true)) => return Ok(Ok((true, String::new()))),
+                Ok(Some(false)) if expect.is_negated() => "HTTP check matched unwanted content",
+                Ok(Some(false)) => "HTTP content check did not match",
+                Ok(None) => {
+                    self.receive_body(expect, probe).await?;
+                    continue;
                 }
-                Some(false) => {
-                    let text = "HTTP content check did not match";
-                    return Ok((false, rule.with_comment(text)));
-                }
-                None => self.receive_body(expect, probe).await?,
-            }
+                Err(text) => return Ok(Err(text)),
+            };
+            return Ok(Ok((false, rule.with_comment(text))));
         }
     }
 
     fn success(&self, probe: &ProbeRun<'_>, expect: Option<&Expect>) -> CheckOutcome {
         let Some(expect) = expect else {
-            return probe.verdict(CheckStatus::L7Ok);
+            return probe.verdict(CheckStatus::L7Ok).with_code(0);
         };
         let verdict = self.with_code(probe.verdict(expect.ok_status()), expect, probe);
         match expect.on_success() {
@@ -490,6 +518,13 @@ impl HttpCheckRun {
         }
         verdict
     }
+}
+
+/// The verdict of a rule whose format gives nothing to look for; `on-error` and `error-status` say
+/// nothing of it.
+fn not_judged(text: &str, rule: &Judge<'_>, probe: &ProbeRun<'_>) -> CheckOutcome {
+    let info = rule.with_comment(text);
+    probe.verdict(CheckStatus::L7Response).with_info(info)
 }
 
 impl Drop for HttpCheckRun {

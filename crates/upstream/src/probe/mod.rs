@@ -32,6 +32,7 @@ mod schedule;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -2,20 +2,24 @@
 
 use std::cell::Cell;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_engine::{Backend, Server, TlsConnectionCount};
 use ballast_health::{CheckOutcome, CheckStatus};
-use ballast_model::{Address, CheckConnect, HttpProtocol, PortSpec};
+use ballast_model::{Address, CheckConnect, CheckPort, HttpProtocol, PortSpec};
 use ballast_net as net;
 use ballast_transport::{HandshakeFailure, Transport};
 use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::{Deadline, DeadlinePassed, Stream, now};
 
 use super::controller::HealthController;
+use super::facts::ProbeFacts;
+use super::variables::ProbeVariables;
 use crate::connect::{net_address, options};
 use crate::key::ConnectSource;
+use crate::socks4::{self, Socks4Failure};
 use crate::tls::{ServerHandshake, failure_text};
 
 /// How a connection of a probe ends.
@@ -39,6 +43,7 @@ pub(super) struct ProbeRun<'a> {
     pub(super) backend: &'a Arc<Backend>,
     pub(super) server: &'a Arc<Server>,
     pub(super) deadline: Deadline,
+    pub(super) variables: ProbeVariables<'a>,
     begun: Instant,
     until: Cell<Instant>,
     /// Counts the TLS of the present connection.
@@ -134,6 +139,7 @@ impl<'a> ProbeRun<'a> {
             backend,
             server,
             deadline: Deadline::new(),
+            variables: ProbeVariables::new(controller),
             begun,
             until: Cell::new(begun + server.model.checks.interval),
             tls: Cell::default(),
@@ -187,7 +193,11 @@ impl<'a> ProbeRun<'a> {
             status: CheckStatus::SocketError,
             text: "No port or address to check".to_owned(),
         })?;
-        let mut transport = self.connect_to(&target, end).await?;
+        let seals = ProbeTls::of(self.server, rule).is_some();
+        let mut transport = match self.socks4(rule) {
+            None => self.connect_to(&target, end).await?,
+            Some(proxy) => self.connect_through(proxy, &target, end, seals).await?,
+        };
         self.agreed_on_http2.set(false);
         let mut greeting = self.greeting(rule);
         if let Some(tls) = ProbeTls::of(self.server, rule) {
@@ -277,6 +287,50 @@ impl<'a> ProbeRun<'a> {
         }
     }
 
+    /// The SOCKS4 proxy that a connection goes through, if any.
+    fn socks4(&self, rule: Option<&CheckConnect>) -> Option<SocketAddr> {
+        let by_line = self.server.model.checks.via_socks4;
+        let is_wanted = match rule {
+            None => by_line,
+            Some(rule) => rule.via_socks4 || (rule.default && by_line),
+        };
+        self.server.model.socks4.filter(|_| is_wanted)
+    }
+
+    /// Connects to `target` through a proxy; `seals` says that TLS is next.
+    async fn connect_through(
+        &self,
+        proxy: SocketAddr,
+        target: &net::Address,
+        end: ProbeEnd,
+        seals: bool,
+    ) -> Result<Transport, ProbeFailure> {
+        let failed = |failure: Socks4Failure| ProbeFailure {
+            status: match (failure, seals) {
+                (Socks4Failure::Unsupported, _) => CheckStatus::L4Connection,
+                (_, true) => CheckStatus::L6Response,
+                (_, false) => CheckStatus::SocketError,
+            },
+            text: failure.to_string(),
+        };
+        let destination = socks4::destination(target).map_err(failed)?;
+        let transport = self.connect_to(&net::Address::Ip(proxy), end).await?;
+        let Ok(stream) = transport.into_clear() else {
+            return Err(ProbeFailure::timeout(CheckStatus::SocketError));
+        };
+        match self
+            .within(Box::pin(socks4::pass(&stream, destination)))
+            .await
+        {
+            Ok(Ok(())) => Ok(stream.into()),
+            Ok(Err(failure)) => Err(failed(failure)),
+            Err(DeadlinePassed) => Err(ProbeFailure::timeout(match seals {
+                true => CheckStatus::L6Timeout,
+                false => CheckStatus::L7Timeout,
+            })),
+        }
+    }
+
     /// Sends bytes.
     pub(super) async fn send(
         &self,
@@ -347,11 +401,27 @@ impl<'a> ProbeRun<'a> {
             PortSpec::Offset(_) => None,
         };
         let port = rule
-            .and_then(|rule| rule.port)
+            .and_then(|rule| self.port(rule.port.as_ref()?))
             .or(checks.port)
             .or_else(|| written(address))
             .or(own_port);
         net_address(address, port)
+    }
+
+    /// The port of a `connect` rule, if it gives one.
+    fn port(&self, said: &CheckPort) -> Option<u16> {
+        match said {
+            CheckPort::Fixed(port) => Some(*port),
+            CheckPort::Expr(expr) => {
+                let seen = ProbeFacts {
+                    probe: self,
+                    response: None,
+                    data: &[],
+                    is_whole: false,
+                };
+                seen.number(expr).filter(|port| *port != 0)
+            }
+        }
     }
 
     /// The PROXY header to send first, if any (configuration manual, "check-send-proxy").

@@ -59,7 +59,7 @@ impl CompiledProbe {
         backend: &Arc<Backend>,
         server: &Arc<Server>,
     ) -> CheckOutcome {
-        let probe = ProbeRun::new(controller, backend, server);
+        let mut probe = ProbeRun::new(controller, backend, server);
         match self {
             Self::Connect(step) => match probe.open(None, ProbeEnd::Unseen).await {
                 Ok(transport) => probe.verdict(connected(&transport)),
@@ -68,8 +68,8 @@ impl CompiledProbe {
                     probe.verdict(failure.status).with_info(text)
                 }
             },
-            Self::Http(script) => Box::pin(http::run(script, &probe)).await,
-            Self::Tcp(script) => Box::pin(tcp::run(script, &probe)).await,
+            Self::Http(script) => Box::pin(http::run(script, &mut probe)).await,
+            Self::Tcp(script) => Box::pin(tcp::run(script, &mut probe)).await,
             Self::Protocol(protocol) => Box::pin(protocol::run(protocol, &probe)).await,
             Self::External(external) => Box::pin(external.run(&probe)).await,
         }

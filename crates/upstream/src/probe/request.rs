@@ -31,8 +31,8 @@ pub(super) fn request(
     for (name, format) in &send.headers {
         let value = seen.bytes(format);
         let is = |known: &str| name.eq_ignore_ascii_case(known);
-        // The length of the body is computed here.
-        if is("content-length") || is("transfer-encoding") {
+        // The length of the body is computed here, and a field without a value is not sent.
+        if is("content-length") || is("transfer-encoding") || value.is_empty() {
             continue;
         }
         request.fields_mut().add(&bytes_of_text(name), &value)?;

@@ -1,7 +1,8 @@
 //! `tcp-check`: sends bytes and judges the response, rule by rule.
 
+use ballast_expr::VarName;
 use ballast_health::{CheckOutcome, CheckStatus};
-use ballast_model::{CheckConnect, CheckPayload, CheckRule, CheckSend};
+use ballast_model::{CheckConnect, CheckPayload, CheckPort, CheckRule, CheckSend, CheckVariable};
 use ballast_transport::Transport;
 
 use super::expect::{Expect, unhex};
@@ -18,6 +19,8 @@ enum TcpCheckStep {
     Connect(CheckConnect),
     Send(CheckSend),
     Expect(Box<Expect>),
+    SetVar(CheckVariable),
+    UnsetVar(VarName),
     /// Rules of HTTP checks do not occur here and are skipped.
     Foreign,
 }
@@ -32,6 +35,8 @@ impl TcpCheckScript {
             CheckRule::Connect(connect) => TcpCheckStep::Connect(connect.clone()),
             CheckRule::Send(send) => TcpCheckStep::Send(send.clone()),
             CheckRule::Expect(expect) => TcpCheckStep::Expect(Box::new(Expect::new(expect))),
+            CheckRule::SetVar(variable) => TcpCheckStep::SetVar(variable.clone()),
+            CheckRule::UnsetVar(name) => TcpCheckStep::UnsetVar(name.clone()),
             CheckRule::HttpSend(_) => TcpCheckStep::Foreign,
         };
         Self {
@@ -39,20 +44,23 @@ impl TcpCheckScript {
         }
     }
 
-    /// The comment that is reported for a step: its own, or that of the last `comment` rule.
+    /// The comment that is reported for a step: its own, or that of the last `comment` rule that only
+    /// rules of its kind follow.
     fn comment(&self, step: usize) -> Option<&str> {
         let own = match &self.rules[step] {
             TcpCheckStep::Comment(text) => Some(text.as_str()),
             TcpCheckStep::Connect(connect) => connect.comment.as_deref(),
             TcpCheckStep::Send(send) => send.comment.as_deref(),
             TcpCheckStep::Expect(expect) => expect.comment(),
-            TcpCheckStep::Foreign => None,
+            TcpCheckStep::SetVar(_) | TcpCheckStep::UnsetVar(_) | TcpCheckStep::Foreign => None,
         };
         own.or_else(|| {
-            self.rules[..step].iter().rev().find_map(|rule| match rule {
-                TcpCheckStep::Comment(text) => Some(text.as_str()),
+            let kind = std::mem::discriminant(&self.rules[step]);
+            let mut before = self.rules[..step].iter().rev();
+            match before.find(|rule| std::mem::discriminant(*rule) != kind) {
+                Some(TcpCheckStep::Comment(text)) => Some(text.as_str()),
                 _ => None,
-            })
+            }
         })
     }
 
@@ -60,11 +68,13 @@ impl TcpCheckScript {
     fn step_description(&self, step: usize) -> String {
         let what = match &self.rules[step] {
             TcpCheckStep::Connect(CheckConnect {
-                port: Some(port), ..
+                port: Some(CheckPort::Fixed(port)),
+                ..
             }) => format!("connect port {port}"),
             TcpCheckStep::Connect(_) => "connect".to_owned(),
             TcpCheckStep::Send(_) => "send".to_owned(),
             TcpCheckStep::Expect(expect) => format!("expect {}", expect.subject_words()),
+            TcpCheckStep::SetVar(_) | TcpCheckStep::UnsetVar(_) => "action".to_owned(),
             TcpCheckStep::Comment(_) | TcpCheckStep::Foreign => "comment".to_owned(),
         };
         let comment = match self.comment(step) {
@@ -79,34 +89,36 @@ impl TcpCheckScript {
 pub(super) const INITIAL_STEP: &str = " at initial connection step of tcp-check";
 
 /// Runs the rules.
-pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> CheckOutcome {
-    let told = |failure: ProbeFailure, step_description: &str| {
-        let text = format!("{}{step_description}", failure.text);
-        with_code(probe.verdict(failure.status)).with_info(text)
-    };
+pub(super) async fn run(script: &TcpCheckScript, run: &mut ProbeRun<'_>) -> CheckOutcome {
     let begins_itself = script
         .rules
         .iter()
-        .find(|rule| !matches!(rule, TcpCheckStep::Comment(_)))
+        .find(|rule| {
+            use TcpCheckStep::{Comment, SetVar, UnsetVar};
+            !matches!(rule, Comment(_) | SetVar(_) | UnsetVar(_))
+        })
         .is_some_and(|rule| matches!(rule, TcpCheckStep::Connect(_)));
     let mut conversation = TcpCheckRun::default();
     if !begins_itself {
-        match probe.open(None, ProbeEnd::Reset).await {
+        match run.open(None, ProbeEnd::Reset).await {
             Ok(transport) => conversation.transport = Some(transport),
-            Err(failure) => return told(failure, INITIAL_STEP),
+            Err(failure) => return failed(run, failure, INITIAL_STEP),
         }
     }
     for step in 0..script.rules.len() {
-        match conversation.take(script, step, probe).await {
+        run.variables.end_step();
+        match conversation.take(script, step, run).await {
             Ok(None) => {}
             Ok(Some(verdict)) => return verdict,
-            Err(failure) => return told(failure, &script.step_description(step)),
+            Err(failure) => return failed(run, failure, &script.step_description(step)),
         }
     }
+    let probe = &*run;
     let seen = ProbeFacts {
         probe,
         response: None,
         data: &conversation.received,
+        is_whole: false,
     };
     let (status, text) = match script.rules.last() {
         Some(TcpCheckStep::Expect(expect)) => (
@@ -124,6 +136,12 @@ pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> CheckO
         verdict.code = expect.code().and_then(|code| seen.number(code));
     }
     with_code(verdict).with_info(text.unwrap_or_else(|| PASSED.to_owned()))
+}
+
+/// The outcome of a check whose connection failed at a step.
+fn failed(probe: &ProbeRun<'_>, failure: ProbeFailure, step_description: &str) -> CheckOutcome {
+    let text = format!("{}{step_description}", failure.text);
+    with_code(probe.verdict(failure.status)).with_info(text)
 }
 
 /// A status of this layer always shows a code.
@@ -164,21 +182,37 @@ impl TcpCheckRun {
             }
             TcpCheckStep::Send(send) => {
                 self.spoke = true;
-                let seen = ProbeFacts {
-                    probe,
-                    response: None,
-                    data: &self.received,
+                let Some(bytes) = payload(&send.payload, self.seen(probe)) else {
+                    let text = "tcp-check send : failed to build log-format string at step";
+                    let verdict = probe.verdict(CheckStatus::L7Response);
+                    return Ok(Some(verdict.with_info(format!("{text} {}", step + 1))));
                 };
-                let bytes = payload(&send.payload, seen);
                 self.received.clear();
                 let transport = self.transport()?;
                 probe.send(transport, &bytes).await?;
+                Ok(None)
+            }
+            TcpCheckStep::SetVar(variable) => {
+                self.seen(probe).set_variable(variable);
+                Ok(None)
+            }
+            TcpCheckStep::UnsetVar(name) => {
+                probe.variables.assign(name, None);
                 Ok(None)
             }
             TcpCheckStep::Expect(expect) => {
                 self.spoke = true;
                 self.expect(script, step, expect, probe).await
             }
+        }
+    }
+
+    fn seen<'s>(&'s self, probe: &'s ProbeRun<'s>) -> ProbeFacts<'s> {
+        ProbeFacts {
+            probe,
+            response: None,
+            data: &self.received,
+            is_whole: false,
         }
     }
 
@@ -212,19 +246,15 @@ impl TcpCheckRun {
                 let text = format!("TCPCHK got an empty response at step {}", step + 1);
                 return Ok(Some(self.miss(script, step, expect, text, probe)));
             }
-            let seen = ProbeFacts {
-                probe,
-                response: None,
-                data: &self.received,
-            };
+            let seen = self.seen(probe);
             let judged = if self.received.is_empty() {
-                None
+                Ok(None)
             } else {
                 expect.match_data(&self.received, self.ended || full, seen)
             };
             match judged {
-                Some(true) => return Ok(None),
-                Some(false) => {
+                Ok(Some(true)) => return Ok(None),
+                Ok(Some(false)) => {
                     let how = if expect.is_negated() {
                         "matched unwanted"
                     } else {
@@ -234,7 +264,15 @@ impl TcpCheckRun {
                     let text = format!("TCPCHK {how} content {what} at step {}", step + 1);
                     return Ok(Some(self.miss(script, step, expect, text, probe)));
                 }
-                None => {}
+                Ok(None) => {}
+                Err(text) => {
+                    let info = match script.comment(step) {
+                        Some(comment) => format!("{text} comment: {comment}"),
+                        None => text.to_owned(),
+                    };
+                    let verdict = probe.verdict(CheckStatus::L7Response);
+                    return Ok(Some(verdict.with_info(info)));
+                }
             }
             let transport = self.transport.as_ref().ok_or_else(|| ProbeFailure {
                 status: CheckStatus::SocketError,
@@ -261,11 +299,7 @@ impl TcpCheckRun {
         text: String,
         probe: &ProbeRun<'_>,
     ) -> CheckOutcome {
-        let seen = ProbeFacts {
-            probe,
-            response: None,
-            data: &self.received,
-        };
+        let seen = self.seen(probe);
         let info = match (expect.on_error(), script.comment(step)) {
             (Some(format), _) => seen.text(format),
             (None, Some(comment)) => format!("{text} comment: {comment}"),
@@ -280,11 +314,11 @@ impl TcpCheckRun {
     }
 }
 
-fn payload(payload: &CheckPayload, seen: ProbeFacts<'_>) -> Vec<u8> {
+/// The bytes to send; `None` for text that is to be hexadecimal and is not.
+fn payload(payload: &CheckPayload, seen: ProbeFacts<'_>) -> Option<Vec<u8>> {
     match payload {
-        CheckPayload::Bytes(bytes) => bytes.clone(),
-        CheckPayload::Format(format) => seen.bytes(format),
-        // Text that is not hexadecimal is not sent.
-        CheckPayload::HexFormat(format) => unhex(&seen.bytes(format)).unwrap_or_default(),
+        CheckPayload::Bytes(bytes) => Some(bytes.clone()),
+        CheckPayload::Format(format) => Some(seen.bytes(format)),
+        CheckPayload::HexFormat(format) => unhex(&seen.bytes(format)),
     }
 }

@@ -1,7 +1,7 @@
 //! `http-check connect` and `tcp-check connect`.
 
 use ballast_expr::Phase;
-use ballast_model::{CheckConnect, CheckTls, HttpProtocol};
+use ballast_model::{CheckConnect, CheckPort, CheckTls, HttpProtocol};
 use ballast_syntax::Diagnostic;
 
 use crate::address::{self, AddressForm};
@@ -61,9 +61,7 @@ pub(super) fn connect(
                 })?;
                 tls.alpn = Some(protocols(text));
             }
-            "via-socks4" => {
-                context.unimplemented(&format!("{keyword} via-socks4"), "SOCKS4", args.span());
-            }
+            "via-socks4" => connect.via_socks4 = true,
             "proto" => connect.protocol = protocol(args, context)?,
             other => {
                 let words: Vec<_> = WORDS.iter().map(|word| format!("'{word}'")).collect();
@@ -131,7 +129,7 @@ fn port(
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return match text.parse::<u16>() {
             Ok(port) if port > 0 => {
-                connect.port = Some(port);
+                connect.port = Some(CheckPort::Fixed(port));
                 Ok(())
             }
             _ => Err(args.wrong(format!(
@@ -141,11 +139,7 @@ fn port(
         };
     }
     args.seek(args.position() - 1);
-    expressions::expr(draft, args, context, "a port", &[Phase::Check])?;
-    context.unimplemented(
-        &format!("{keyword} port"),
-        "expressions in health checks",
-        args.span(),
-    );
+    let expr = expressions::expr(draft, args, context, "a port", &[Phase::Check])?;
+    connect.port = Some(CheckPort::Expr(expr));
     Ok(())
 }

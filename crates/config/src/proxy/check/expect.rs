@@ -1,7 +1,7 @@
 //! `http-check expect` and `tcp-check expect`.
 
-use ballast_expr::{Expr, LogFormat, Phase, Regex, Usage};
-use ballast_model::{CheckExpect, ExpectOutcome, ExpectSubject};
+use ballast_expr::{LogFormat, Phase, Regex, Usage};
+use ballast_model::{CheckExpect, ExpectOutcome, ExpectSubject, HeaderPattern, HeaderPatternText};
 use ballast_syntax::Diagnostic;
 
 use super::connect::argument;
@@ -76,7 +76,7 @@ pub(super) fn expect(
             let words = subjects.iter().chain(FLAGS).copied();
             return Err(suggestion(args.wrong(message), name, words));
         }
-        rule.subject = subject(name, args, context)?;
+        rule.subject = subject(name, draft, args, context)?;
         has_subject = true;
     }
     if !has_subject {
@@ -118,11 +118,11 @@ fn flag(
         "on-success" => rule.on_success = Some(message(word, draft, args, context)?),
         "on-error" => rule.on_error = Some(message(word, draft, args, context)?),
         "status-code" => {
-            let text = argument(args, word, "an expression")?;
-            Expr::parse(text)
-                .map_err(|error| args.wrong(format!("'{}' : {}", args.keyword(), error.message)))?;
-            context.unimplemented("status-code", "expressions in health checks", args.span());
-            rule.status_code = Some(text.to_owned());
+            argument(args, word, "an expression")?;
+            args.seek(args.position() - 1);
+            let phases = [Phase::Check];
+            let expr = expressions::expr(draft, args, context, "an expression", &phases)?;
+            rule.status_code = Some(expr);
         }
         _ => return Ok(false),
     }
@@ -159,11 +159,12 @@ fn message(
 
 fn subject(
     name: &str,
+    draft: &mut ProxyDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<ExpectSubject, Diagnostic> {
     if matches!(name, "hdr" | "fhdr") {
-        return header(name == "fhdr", args, context);
+        return header(name == "fhdr", draft, args, context);
     }
     let keyword = args.keyword();
     let Some(word) = args.next_word().filter(|word| !word.bytes().is_empty()) else {
@@ -176,12 +177,16 @@ fn subject(
         Regex::new(text, false)
             .map_err(|error| args.wrong(format!("'{keyword}' : {}", error.message)))
     };
-    let format = || {
-        LogFormat::parse(text, Usage::Text).map_err(|error| {
-            let what = format!("'{keyword}' : '{text}' invalid log-format string");
-            args.expr_error(args.position() - 1, &error, &what)
-        })
-    };
+    if matches!(name, "string-lf" | "binary-lf") {
+        args.seek(args.position() - 1);
+        let what = "a log-format string";
+        let phases = [Phase::Check];
+        let format = expressions::format(draft, args, context, what, Usage::Text, &phases)?;
+        return Ok(match name {
+            "string-lf" => ExpectSubject::TextFormat(format),
+            _ => ExpectSubject::BinaryFormat(format),
+        });
+    }
     Ok(match name {
         "status" => ExpectSubject::Status(statuses(text, args)?),
         "rstatus" => {
@@ -197,9 +202,7 @@ fn subject(
             regex()?;
             ExpectSubject::BinaryRegex(text.to_owned())
         }
-        "binary" => ExpectSubject::Binary(binary(text, args)?),
-        "string-lf" => ExpectSubject::TextFormat(format()?),
-        _ => ExpectSubject::BinaryFormat(format()?),
+        _ => ExpectSubject::Binary(binary(text, args)?),
     })
 }
 
@@ -257,6 +260,7 @@ pub(super) fn binary(text: &str, args: &Args<'_>) -> Result<Vec<u8>, Diagnostic>
 /// `name [-m <method>] <pattern> [ value [-m <method>] <pattern> ]`, `-lf` for formats.
 fn header(
     full: bool,
+    draft: &mut ProxyDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<ExpectSubject, Diagnostic> {
@@ -272,32 +276,27 @@ fn header(
             )));
         }
     };
-    let (name_match, name) = pattern(is_format, args, context)?;
-    let mut subject = (None, None);
-    let value_format = match args.peek() {
-        Some("value") => Some(false),
-        Some("value-lf") => Some(true),
-        _ => None,
+    let name = pattern(word, is_format, draft, args, context)?;
+    let is_format = match args.peek() {
+        Some("value") => false,
+        Some("value-lf") => true,
+        _ => {
+            let value = None;
+            return Ok(ExpectSubject::Header { full, name, value });
+        }
     };
-    if let Some(is_format) = value_format {
-        args.next();
-        let (value_match, value) = pattern(is_format, args, context)?;
-        subject = (Some(value_match), Some(value));
-    }
-    Ok(ExpectSubject::Header {
-        full,
-        name_match,
-        name,
-        value_match: subject.0,
-        value: subject.1,
-    })
+    args.next();
+    let value = Some(pattern(word, is_format, draft, args, context)?);
+    Ok(ExpectSubject::Header { full, name, value })
 }
 
 fn pattern(
+    word: &str,
     is_format: bool,
+    draft: &mut ProxyDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
-) -> Result<(String, String), Diagnostic> {
+) -> Result<HeaderPattern, Diagnostic> {
     let mut method = "str";
     if args.take("-m") {
         let methods = ["str", "beg", "end", "sub", "reg"];
@@ -315,20 +314,25 @@ fn pattern(
         }
     }
     let text = argument(args, "hdr", "a <pattern>")?;
+    if is_format {
+        if method == "reg" {
+            return Err(args.wrong(format!(
+                "'{}' : '{word}': log-format string is not supported with a regex matching \
+                 method.",
+                args.keyword()
+            )));
+        }
+        args.seek(args.position() - 1);
+        let what = "a <pattern>";
+        let phases = [Phase::Check];
+        let format = expressions::format(draft, args, context, what, Usage::Http, &phases)?;
+        let text = HeaderPatternText::Format(format);
+        return Ok(HeaderPattern { method, text });
+    }
     if method == "reg" {
         Regex::new(text, false)
             .map_err(|error| args.wrong(format!("'{}' : {}", args.keyword(), error.message)))?;
     }
-    if is_format {
-        let format = LogFormat::parse(text, Usage::Http)
-            .map_err(|error| args.wrong(format!("'{}' : {}", args.keyword(), error.message)))?;
-        if format.as_literal().is_none() {
-            context.unimplemented(
-                "http-check expect hdr name-lf",
-                "expressions in health checks",
-                args.span(),
-            );
-        }
-    }
-    Ok((method.to_owned(), text.to_owned()))
+    let text = HeaderPatternText::Literal(text.to_owned());
+    Ok(HeaderPattern { method, text })
 }

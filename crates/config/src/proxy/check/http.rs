@@ -1,11 +1,11 @@
 //! `http-check` rules.
 
-use ballast_expr::{Phase, Usage, VarName, bytes_of_text};
+use ballast_expr::{Phase, Usage, bytes_of_text};
 use ballast_model::{CheckRule, HttpCheckSend};
 use ballast_syntax::Diagnostic;
 
 use super::connect::argument;
-use super::{CheckRules, ParsedRule, connect, expect};
+use super::{CheckRules, connect, expect, variable};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
@@ -103,61 +103,39 @@ pub(super) const ROWS: &[R] = &[
         "(<var>) <expression>",
         "set a variable of the check",
         |draft, args, context| {
-            set_var(draft, args, context, false)?;
-            let span = args.span();
-            draft
-                .section_state
-                .check
-                .http
-                .push(ParsedRule::Variable, span);
-            Ok(())
+            let rule = variable::set_var(draft, args, context, false)?;
+            push(draft, args, rule)
         },
     )
     .examples(
         "http-check set-var(check.x) int(1)",
         "http-check set-var(x) int(1)",
-    )
-    .unimplemented("variables in health checks"),
+    ),
     R::new(
         "http-check set-var-fmt",
         Sections::BACK,
         "(<var>) <format>",
         "set a variable of the check to a text",
         |draft, args, context| {
-            set_var(draft, args, context, true)?;
-            let span = args.span();
-            draft
-                .section_state
-                .check
-                .http
-                .push(ParsedRule::Variable, span);
-            Ok(())
+            let rule = variable::set_var(draft, args, context, true)?;
+            push(draft, args, rule)
         },
     )
     .examples(
         "http-check set-var-fmt(check.x) a",
         "http-check set-var-fmt(x) a",
-    )
-    .unimplemented("variables in health checks"),
+    ),
     R::new(
         "http-check unset-var",
         Sections::BACK,
         "(<var>)",
         "forget a variable of the check",
         |draft, args, _| {
-            variable(args)?;
-            args.end()?;
-            let span = args.span();
-            draft
-                .section_state
-                .check
-                .http
-                .push(ParsedRule::Variable, span);
-            Ok(())
+            let rule = variable::unset_var(args)?;
+            push(draft, args, rule)
         },
     )
-    .examples("http-check unset-var(check.x)", "http-check unset-var(x)")
-    .unimplemented("variables in health checks"),
+    .examples("http-check unset-var(check.x)", "http-check unset-var(x)"),
 ];
 
 fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) -> Result<(), Diagnostic> {
@@ -171,7 +149,7 @@ fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) -> Result<(), 
         );
         return Err(Diagnostic::alert("misplaced-rule", message).at(span));
     }
-    rules.push(ParsedRule::Rule(Box::new(rule)), span);
+    rules.push(rule, span);
     Ok(())
 }
 
@@ -189,10 +167,7 @@ fn missing_before(rule: &CheckRule, last: Option<&CheckRule>) -> Option<&'static
 
 /// The number of the next rule. HAProxy counts from the first request.
 fn next_step(rules: &CheckRules) -> usize {
-    let is_send = |step: &ParsedRule| match step {
-        ParsedRule::Rule(rule) => matches!(**rule, CheckRule::HttpSend(_)),
-        ParsedRule::Variable => false,
-    };
+    let is_send = |rule: &CheckRule| matches!(rule, CheckRule::HttpSend(_));
     let first = rules.steps.iter().position(is_send).unwrap_or_default();
     rules.steps.len() - first + 1
 }
@@ -282,50 +257,4 @@ fn send(
         }
     }
     Ok(send)
-}
-
-/// The variable between parentheses of the word last taken.
-fn variable(args: &Args<'_>) -> Result<(), Diagnostic> {
-    let words = &args.line().words;
-    let word = words
-        .get(args.position().max(1) - 1)
-        .map_or("", |word| word.text());
-    let name = word
-        .split_once('(')
-        .and_then(|(_, rest)| rest.strip_suffix(')'))
-        .unwrap_or_default();
-    match VarName::parse(name) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(args.wrong(format!("'{word}' : {}", error.message))),
-    }
-}
-
-/// `set-var(<name>) <expression>` of both families.
-pub(super) fn set_var(
-    draft: &mut ProxyDraft,
-    args: &mut Args<'_>,
-    context: &mut Context<'_>,
-    is_format: bool,
-) -> Result<(), Diagnostic> {
-    variable(args)?;
-    let phases = [Phase::Check];
-    if is_format {
-        expressions::format(
-            draft,
-            args,
-            context,
-            "a log-format string",
-            Usage::Text,
-            &phases,
-        )?;
-    } else {
-        expressions::expr(draft, args, context, "a fetch method", &phases)?;
-    }
-    args.end()
-}
-
-/// `unset-var(<name>)` of both families.
-pub(super) fn unset_var(args: &mut Args<'_>) -> Result<(), Diagnostic> {
-    variable(args)?;
-    args.end()
 }

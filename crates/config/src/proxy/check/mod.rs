@@ -10,11 +10,13 @@ mod expect;
 mod http;
 mod option;
 mod tcp;
+mod variable;
 mod words;
 
-use ballast_expr::LogFormat;
+use ballast_expr::{Expr, LogFormat};
 use ballast_model::{
-    CheckExpect, CheckMethod, CheckPayload, CheckRule, ExpectSubject, HttpCheckSend,
+    CheckExpect, CheckMethod, CheckPayload, CheckPort, CheckRule, CheckVariableValue,
+    ExpectSubject, HeaderPatternText, HttpCheckSend,
 };
 use ballast_syntax::Diagnostic;
 
@@ -23,7 +25,7 @@ use crate::draft::ProxyDraft;
 use crate::keyword::Row;
 
 pub(crate) use words::CheckWords;
-use words::{CheckKind, CheckRules, ParsedRule};
+use words::{CheckKind, CheckRules};
 
 pub(super) const HTTP: &[Row<ProxyDraft>] = http::ROWS;
 pub(super) const OPTIONS: &[Row<ProxyDraft>] = option::ROWS;
@@ -94,7 +96,7 @@ fn check(words: &CheckWords) -> CheckMethod {
     match &words.kind {
         CheckKind::Connect => CheckMethod::Connect,
         CheckKind::Tcp => CheckMethod::Tcp {
-            rules: words.tcp.rules(),
+            rules: words.tcp.steps.clone(),
             word: "tcp-check",
         },
         CheckKind::Protocol(check) => CheckMethod::Protocol(check.clone()),
@@ -107,7 +109,7 @@ fn check(words: &CheckWords) -> CheckMethod {
             path: words.path.clone().map(|(text, _)| text),
         },
         CheckKind::Http(send) => CheckMethod::Http {
-            rules: http_rules(send, words.http.rules()),
+            rules: http_rules(send, words.http.steps.clone()),
             disable_on_404: words.disable_on_404,
             send_state: words.send_state,
         },
@@ -125,10 +127,15 @@ fn http_rules(option: &HttpCheckSend, written: Vec<CheckRule>) -> Vec<CheckRule>
     match first_send {
         Some(send) => complete(send, option),
         None => {
-            let connects = rules
-                .iter()
-                .take_while(|rule| matches!(rule, CheckRule::Connect(_) | CheckRule::Comment(_)))
-                .count();
+            // After the connection, which may stand behind comments and variables; else before all.
+            let is_acting = |rule: &&CheckRule| {
+                use CheckRule::{Comment, SetVar, UnsetVar};
+                !matches!(rule, Comment(_) | SetVar(_) | UnsetVar(_))
+            };
+            let connects = match rules.iter().position(|rule| is_acting(&rule)) {
+                Some(first) if matches!(rules[first], CheckRule::Connect(_)) => first + 1,
+                _ => 0,
+            };
             let send = HttpCheckSend {
                 implied: true,
                 ..option.clone()
@@ -165,40 +172,67 @@ fn complete(send: &mut HttpCheckSend, option: &HttpCheckSend) {
     }
 }
 
-/// Every format of a check.
-pub(super) fn formats(check: &mut CheckMethod) -> Vec<&mut LogFormat> {
+/// Every format of a check, and every expression.
+pub(super) fn formats_and_expressions(
+    check: &mut CheckMethod,
+) -> (Vec<&mut LogFormat>, Vec<&mut Expr>) {
     let rules = match check {
         CheckMethod::Http { rules, .. } | CheckMethod::Tcp { rules, .. } => rules,
         CheckMethod::Connect | CheckMethod::External { .. } | CheckMethod::Protocol(_) => {
-            return Vec::new();
+            return Default::default();
         }
     };
-    let mut all = Vec::new();
+    let (mut formats, mut expressions) = (Vec::new(), Vec::new());
     for rule in rules {
         match rule {
-            CheckRule::Comment(_) | CheckRule::Connect(_) => {}
+            CheckRule::Comment(_) | CheckRule::UnsetVar(_) => {}
+            CheckRule::Connect(connect) => {
+                if let Some(CheckPort::Expr(expr)) = &mut connect.port {
+                    expressions.push(expr);
+                }
+            }
             CheckRule::Send(send) => match &mut send.payload {
                 CheckPayload::Bytes(_) => {}
-                CheckPayload::Format(format) | CheckPayload::HexFormat(format) => all.push(format),
+                CheckPayload::Format(format) | CheckPayload::HexFormat(format) => {
+                    formats.push(format);
+                }
             },
             CheckRule::HttpSend(send) => {
-                all.extend(send.uri_format.as_mut());
-                all.extend(send.body_format.as_mut());
-                all.extend(send.headers.iter_mut().map(|(_, format)| format));
+                formats.extend(send.uri_format.as_mut());
+                formats.extend(send.body_format.as_mut());
+                formats.extend(send.headers.iter_mut().map(|(_, format)| format));
             }
+            CheckRule::SetVar(set) => match &mut set.value {
+                CheckVariableValue::Expr(expr) => expressions.push(expr),
+                CheckVariableValue::Format(format) => formats.push(format),
+            },
             CheckRule::Expect(expect) => {
-                all.extend(expect.on_success.as_mut());
-                all.extend(expect.on_error.as_mut());
-                match &mut expect.subject {
-                    ExpectSubject::TextFormat(format) | ExpectSubject::BinaryFormat(format) => {
-                        all.push(format);
-                    }
-                    _ => {}
-                }
+                formats.extend(expect.on_success.as_mut());
+                formats.extend(expect.on_error.as_mut());
+                expressions.extend(expect.status_code.as_mut());
+                formats.extend(subject_formats(&mut expect.subject));
             }
         }
     }
-    all
+    (formats, expressions)
+}
+
+/// The formats of a subject.
+fn subject_formats(subject: &mut ExpectSubject) -> Vec<&mut LogFormat> {
+    match subject {
+        ExpectSubject::TextFormat(format) | ExpectSubject::BinaryFormat(format) => vec![format],
+        ExpectSubject::Header { name, value, .. } => {
+            let patterns = std::iter::once(name).chain(value.as_mut());
+            let texts = patterns.map(|pattern| &mut pattern.text);
+            texts
+                .filter_map(|text| match text {
+                    HeaderPatternText::Literal(_) => None,
+                    HeaderPatternText::Format(format) => Some(format),
+                })
+                .collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// An `expect` with only its subject.

@@ -5,8 +5,8 @@ use ballast_model::{CheckPayload, CheckRule, CheckSend};
 use ballast_syntax::Diagnostic;
 
 use super::connect::{self, argument};
-use super::http::{may_connect, set_var, unset_var};
-use super::{ParsedRule, expect};
+use super::http::may_connect;
+use super::{expect, variable};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
@@ -102,69 +102,47 @@ pub(super) const ROWS: &[R] = &[
         "(<var>) <expression>",
         "set a variable of the check",
         |draft, args, context| {
-            set_var(draft, args, context, false)?;
-            let span = args.span();
-            draft
-                .section_state
-                .check
-                .tcp
-                .push(ParsedRule::Variable, span);
+            let rule = variable::set_var(draft, args, context, false)?;
+            push(draft, args, rule);
             Ok(())
         },
     )
     .examples(
         "tcp-check set-var(check.x) int(1)",
         "tcp-check set-var(x) int(1)",
-    )
-    .unimplemented("variables in health checks"),
+    ),
     R::new(
         "tcp-check set-var-fmt",
         Sections::BACK,
         "(<var>) <format>",
         "set a variable of the check to a text",
         |draft, args, context| {
-            set_var(draft, args, context, true)?;
-            let span = args.span();
-            draft
-                .section_state
-                .check
-                .tcp
-                .push(ParsedRule::Variable, span);
+            let rule = variable::set_var(draft, args, context, true)?;
+            push(draft, args, rule);
             Ok(())
         },
     )
     .examples(
         "tcp-check set-var-fmt(check.x) a",
         "tcp-check set-var-fmt(x) a",
-    )
-    .unimplemented("variables in health checks"),
+    ),
     R::new(
         "tcp-check unset-var",
         Sections::BACK,
         "(<var>)",
         "forget a variable of the check",
         |draft, args, _| {
-            unset_var(args)?;
-            let span = args.span();
-            draft
-                .section_state
-                .check
-                .tcp
-                .push(ParsedRule::Variable, span);
+            let rule = variable::unset_var(args)?;
+            push(draft, args, rule);
             Ok(())
         },
     )
-    .examples("tcp-check unset-var(check.x)", "tcp-check unset-var(x)")
-    .unimplemented("variables in health checks"),
+    .examples("tcp-check unset-var(check.x)", "tcp-check unset-var(x)"),
 ];
 
 fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
     let span = args.span();
-    draft
-        .section_state
-        .check
-        .tcp
-        .push(ParsedRule::Rule(Box::new(rule)), span);
+    draft.section_state.check.tcp.push(rule, span);
 }
 
 /// The notations of bytes to send.

@@ -19,19 +19,10 @@ pub(crate) enum CheckKind {
     External,
 }
 
-/// A rule as it was written.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ParsedRule {
-    /// A rule in the model.
-    Rule(Box<CheckRule>),
-    /// `set-var`, `unset-var`: parsed, but not implemented.
-    Variable,
-}
-
 /// Rules of one family.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CheckRules {
-    pub(super) steps: Vec<ParsedRule>,
+    pub(super) steps: Vec<CheckRule>,
     /// The rules come from defaults: the first own rule replaces them all.
     pub(super) inherited: bool,
     /// The place of the first own rule.
@@ -39,7 +30,7 @@ pub(crate) struct CheckRules {
 }
 
 impl CheckRules {
-    pub(super) fn push(&mut self, step: ParsedRule, span: Span) {
+    pub(super) fn push(&mut self, step: CheckRule, span: Span) {
         if self.inherited {
             *self = Self::default();
         }
@@ -62,20 +53,10 @@ impl CheckRules {
     /// The own rules that connect, send or expect.
     fn acting(&self) -> impl DoubleEndedIterator<Item = &CheckRule> {
         let own = self.steps.iter().filter(|_| !self.inherited);
-        own.filter_map(|step| match step {
-            ParsedRule::Variable => None,
-            ParsedRule::Rule(rule) => {
-                Some(&**rule).filter(|rule| !matches!(rule, CheckRule::Comment(_)))
-            }
+        own.filter(|rule| {
+            use CheckRule::{Comment, SetVar, UnsetVar};
+            !matches!(rule, Comment(_) | SetVar(_) | UnsetVar(_))
         })
-    }
-
-    pub(super) fn rules(&self) -> Vec<CheckRule> {
-        let rules = self.steps.iter().filter_map(|step| match step {
-            ParsedRule::Rule(rule) => Some((**rule).clone()),
-            ParsedRule::Variable => None,
-        });
-        rules.collect()
     }
 }
 

@@ -1,16 +1,16 @@
-//! Variables that rules set (`set-var`): a few per scope, whose memory is reused.
+//! Variables that rules set (`set-var`) of a session, an exchange or a run of a health check: a few per
+//! scope, whose memory is reused.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use ballast_engine::{ProcessVariables, VariableShare};
 use ballast_expr::{Value, VarName, VarScope};
 use ballast_model::VariableLimits;
 
-use crate::chain::Chain;
+use crate::{Chain, ProcessVariables, VariableShare};
 
-/// The variables of a session, or of an exchange.
+/// The variables of a session, of an exchange, or of one run of a health check.
 #[derive(Debug, Default)]
-pub(crate) struct Variables {
+pub struct Variables {
     slots: Vec<VariableSlot>,
     /// What expressions set while they were evaluated, and is not in the slots yet.
     assigned: Chain<VariableSlot>,
@@ -102,7 +102,7 @@ const BYTES_MAX: usize = 1 << 20;
 
 /// What bounds the variables of a session or an exchange, beside what they take themselves.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct VariableBounds<'c> {
+pub struct VariableBounds<'c> {
     /// `tune.vars.*-max-size`, where any is set.
     limits: Option<&'c VariableLimits>,
     /// What the session's variables take, for those of an exchange; and the other way round.
@@ -114,7 +114,7 @@ pub(crate) struct VariableBounds<'c> {
 impl<'c> VariableBounds<'c> {
     /// The bounds under the configuration's limits: `beside` tells what the others of the session
     /// take, and is not asked without limits.
-    pub(crate) fn new(
+    pub fn new(
         limits: &'c VariableLimits,
         beside: impl FnOnce() -> usize,
         process: &'c ProcessVariables,
@@ -133,18 +133,13 @@ impl<'c> VariableBounds<'c> {
 
 impl Variables {
     /// The value of a variable.
-    pub(crate) fn value(&self, name: &VarName) -> Option<Value<'_>> {
+    pub fn value(&self, name: &VarName) -> Option<Value<'_>> {
         self.slot(name)?.value()
     }
 
     /// Sets a variable while others are read, or unsets it: without a value, or where the value would
     /// pass the bound.
-    pub(crate) fn assign(
-        &self,
-        name: &VarName,
-        value: Option<Value<'_>>,
-        bounds: VariableBounds<'_>,
-    ) {
+    pub fn assign(&self, name: &VarName, value: Option<Value<'_>>, bounds: VariableBounds<'_>) {
         let mut slot = VariableSlot::new(name);
         slot.fill(value, self.room(name, bounds, |slot| slot.name == *name));
         // Beyond the bound of the chain a variable keeps its value, as one that does not fit.
@@ -169,7 +164,7 @@ impl Variables {
     }
 
     /// Moves what expressions assigned into the slots.
-    pub(crate) fn store_assigned(&mut self) {
+    pub fn store_assigned(&mut self) {
         if self.assigned.iter().next().is_none() {
             return;
         }
@@ -183,7 +178,7 @@ impl Variables {
     }
 
     /// Bytes that all variables take, as limits count them.
-    pub(crate) fn counted_bytes(&self) -> usize {
+    pub fn counted_bytes(&self) -> usize {
         let all = self.slots.iter().chain(self.assigned.iter());
         all.map(VariableSlot::counted_bytes).sum()
     }
@@ -219,6 +214,7 @@ impl Variables {
         }
         let of_message = matches!(name.scope, VarScope::Req | VarScope::Res);
         let of_exchange = of_message || name.scope == VarScope::Txn;
+        let of_check = name.scope == VarScope::Check;
         let session = all + bounds.beside;
         // What it holds is a part of the sum, if it was set while a limit of the process was.
         let held = self.share.bytes().saturating_sub(all);
@@ -227,7 +223,8 @@ impl Variables {
         let steps = [
             (limits.message.filter(|_| of_message), message),
             (limits.transaction.filter(|_| of_exchange), all),
-            (limits.session, session),
+            (limits.check.filter(|_| of_check), message),
+            (limits.session.filter(|_| !of_check), session),
             (limits.process, process),
             (limits.global, process),
         ];
@@ -251,12 +248,7 @@ impl Variables {
     }
 
     /// Sets a variable, or unsets it: without a value, or where the value would pass a bound.
-    pub(crate) fn set(
-        &mut self,
-        name: &VarName,
-        value: Option<Value<'_>>,
-        bounds: VariableBounds<'_>,
-    ) {
+    pub fn set(&mut self, name: &VarName, value: Option<Value<'_>>, bounds: VariableBounds<'_>) {
         self.store_assigned();
         let at = match self.slots.iter().position(|slot| slot.name == *name) {
             Some(at) => at,
@@ -276,7 +268,7 @@ impl Variables {
     }
 
     /// Forgets every value of a scope and keeps the memory.
-    pub(crate) fn forget(&mut self, scope: VarScope) {
+    pub fn forget(&mut self, scope: VarScope) {
         self.store_assigned();
         for slot in self
             .slots
@@ -289,7 +281,7 @@ impl Variables {
     }
 
     /// Forgets every value and keeps the memory.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.store_assigned();
         for slot in &mut self.slots {
             slot.content = VariableContent::Unset;
@@ -299,7 +291,7 @@ impl Variables {
     }
 
     /// The bytes of memory that it holds, and the number of names.
-    pub(crate) fn footprint(&self) -> (usize, usize) {
+    pub fn footprint(&self) -> (usize, usize) {
         let bytes = self.slots.iter().map(|slot| slot.bytes.capacity()).sum();
         (bytes, self.slots.len())
     }

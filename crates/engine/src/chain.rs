@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 /// Elements in the order they came. What was given of them stays where it is.
 #[derive(Debug)]
-pub(crate) struct Chain<T> {
+pub struct Chain<T> {
     first: OnceCell<Box<ChainLink<T>>>,
 }
 
@@ -27,13 +27,13 @@ impl<T> Default for Chain<T> {
 
 impl<T> Chain<T> {
     /// The elements, the first one first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         let first = self.first.get();
         std::iter::successors(first, |link| link.next.get()).map(|link| &link.element)
     }
 
     /// Adds an element at the end; gives whether there is room.
-    pub(crate) fn push(&self, element: T) -> bool {
+    pub fn push(&self, element: T) -> bool {
         let mut end = &self.first;
         let mut elements = 0;
         while let Some(link) = end.get() {
@@ -45,7 +45,7 @@ impl<T> Chain<T> {
     }
 
     /// Takes the first element away.
-    pub(crate) fn pop_first(&mut self) -> Option<T> {
+    pub fn pop_first(&mut self) -> Option<T> {
         let link = self.first.take()?;
         let ChainLink { element, next } = *link;
         self.first = next;
