@@ -31,6 +31,9 @@ pub struct Backend {
     pub state: Arc<BackendState>,
     /// The servers, in the order of the file.
     pub servers: Vec<Arc<Server>>,
+    /// What stands for a server of requests that persistence gives none (`dispatch`, `option
+    /// transparent`). It is none of the servers, and is not shown.
+    pub direct: Option<Arc<Server>>,
     /// `use-server` rules, names resolved.
     pub use_servers: Vec<UseServer>,
     /// `fullconn`, written or computed.

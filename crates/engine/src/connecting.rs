@@ -47,6 +47,8 @@ impl ConnectSettings {
             source,
             options,
             servers: _,
+            dispatch: _,
+            direct: _,
             balance: _,
             hash_type: _,
             hash_balance_factor: _,

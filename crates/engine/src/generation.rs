@@ -290,6 +290,11 @@ fn compile_backend(
             })
         })
         .collect();
+    let direct = backend.direct.as_ref().map(|server| {
+        let former = former.and_then(|former| former.direct.as_ref());
+        let former = former.filter(|former| *former.model == **server);
+        compile_server(server, &state, registry, former)
+    });
     let balancer_settings = balancer_settings(backend);
     let cases = common.cases_for(backend.options.case_adjust);
     let connecting = ConnectSettings::of(backend, cases, common.socket_buffers);
@@ -314,6 +319,7 @@ fn compile_backend(
         },
         model: Arc::clone(backend),
         by_id: IdIndex::new(&servers),
+        direct,
         servers,
         use_servers,
         by_name,

@@ -1,5 +1,6 @@
 //! Backends: servers, balancing, persistence, timeouts.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,11 @@ pub struct Backend {
     pub common: ProxyCommon,
     /// `server` lines and expanded `server-template` lines, in order.
     pub servers: Vec<Arc<Server>>,
+    /// `dispatch`.
+    pub dispatch: Option<SocketAddr>,
+    /// What stands for a server of requests that persistence gives none, where `balance` is not said:
+    /// the address of `dispatch`, or the one that the client wanted (`option transparent`).
+    pub direct: Option<Arc<Server>>,
     /// `balance`.
     pub balance: Balance,
     /// `hash-type`.

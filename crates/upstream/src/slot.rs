@@ -44,9 +44,16 @@ struct SlotServer {
     server_index: usize,
 }
 
+/// Stands in place of an index for what is no server of a backend ([`Backend::direct`]). Nothing
+/// limits it, and no balancing knows it.
+const DIRECT: usize = usize::MAX;
+
 impl SlotServer {
     fn server(&self) -> &Arc<Server> {
-        &self.backend.servers[self.server_index]
+        match &self.backend.direct {
+            Some(direct) if self.server_index == DIRECT => direct,
+            _ => &self.backend.servers[self.server_index],
+        }
     }
 }
 
@@ -129,7 +136,11 @@ impl Slot {
     }
 
     fn try_take(backend: &Arc<Backend>, request: &SlotRequest<'_>) -> Result<SlotAttempt, NoSlot> {
-        let choice = match request.server {
+        if let (Some(direct), None | Some(DIRECT)) = (&backend.direct, request.server) {
+            return Ok(SlotAttempt::Slot(Self::direct(backend, direct)));
+        }
+        // After a change there may be none any more.
+        let choice = match request.server.filter(|index| *index != DIRECT) {
             Some(server_index) => Choice::Server(u32::try_from(server_index).unwrap_or(u32::MAX)),
             None => backend.pick(&request.pick),
         };
@@ -193,6 +204,23 @@ impl Slot {
         }
     }
 
+    /// A slot at what is no server.
+    fn direct(backend: &Arc<Backend>, direct: &Server) -> Self {
+        direct.state.sessions.enter();
+        backend.state.served.enter();
+        Self {
+            assignment: Some(SlotServer {
+                backend: Arc::clone(backend),
+                server_index: DIRECT,
+            }),
+        }
+    }
+
+    /// Whether it is at no server of the backend.
+    pub fn is_direct(&self) -> bool {
+        self.server_index() == DIRECT
+    }
+
     /// The backend: the one that was asked, or the one that replaced it meanwhile.
     pub fn backend(&self) -> &Arc<Backend> {
         &self.assignment().backend
@@ -226,6 +254,9 @@ impl Drop for Slot {
             server_index,
         } = assignment;
         backend.state.served.leave();
+        if server_index == DIRECT {
+            return;
+        }
         backend.remove_request(server_index);
         offer_slots(&backend, server_index, was_lacked);
     }

@@ -91,6 +91,7 @@ fn balance(
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     draft.balance_span = Some(args.span());
+    draft.section_state.is_balanced = true;
     let Some(word) = args.next() else {
         draft.back.balance = Balance::RoundRobin;
         return Ok(());

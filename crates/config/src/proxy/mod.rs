@@ -4,6 +4,7 @@ mod balance;
 mod capture;
 mod certificates;
 mod check;
+mod direct;
 mod errors;
 mod expressions;
 mod forwarding;
@@ -65,6 +66,7 @@ const FAMILIES: &[&[Row<ProxyDraft>]] = &[
     stick_table::ROWS,
     stick_rules::ROWS,
     unimplemented::ROWS,
+    direct::ROWS,
     removed::ROWS,
 ];
 
@@ -192,6 +194,7 @@ pub(crate) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     rules::finish(draft, context);
     stats::finish(draft, context);
     route::finish(draft, context);
+    direct::finish(draft, context);
 }
 
 /// Links every expression of the draft to its ACLs, lists and maps. A new field with expressions in

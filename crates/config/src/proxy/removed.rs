@@ -2,11 +2,6 @@
 //!
 //! Source: HAProxy's observed messages about them.
 
-use ballast_syntax::Diagnostic;
-
-use crate::address::{self, AddressForm};
-use crate::args::Args;
-use crate::context::Context;
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 
@@ -26,39 +21,6 @@ pub(super) const ROWS: &[R] = &[
         "is not supported any more since HAProxy 2.7",
         "",
     ),
-    R::new(
-        "dispatch",
-        Sections::BACK_ONLY,
-        "<address>:<port>",
-        "the address everything is sent to when there are no servers",
-        |_, args, context| {
-            let text = args.text("<address>:<port>")?;
-            let wants = AddressForm {
-                port: true,
-                ..AddressForm::default()
-            };
-            let environment = context.machine.environment();
-            address::parse(text, wants, &environment)
-                .map_err(|error| args.wrong(format!("'dispatch' : {error}")))?;
-            args.end()?;
-            deprecated(args, context, &format!("server dispatch {text}"));
-            Ok(())
-        },
-    )
-    .examples("dispatch 192.0.2.1:80", "dispatch 192.0.2.1")
-    .unimplemented(""),
-    R::new(
-        "transparent",
-        Sections::BACK_ONLY,
-        "",
-        "the former form of 'option transparent'",
-        |_, args, context| {
-            args.end()?;
-            deprecated(args, context, "server transparent 0.0.0.0");
-            Ok(())
-        },
-    )
-    .unimplemented(""),
     removed(
         "appsession",
         "is not supported any more since HAProxy 1.6",
@@ -131,12 +93,3 @@ pub(super) const ROWS: &[R] = &[
         "http-response replace-header <name> <pattern> <value>",
     ),
 ];
-
-fn deprecated(args: &Args<'_>, context: &mut Context<'_>, instead: &str) {
-    let message = format!("'{}' was removed in HAProxy 3.3", args.keyword());
-    let diagnostic = Diagnostic::notice("deprecated", message)
-        .at(args.span())
-        .help(format!("write: {instead}"))
-        .replace(args.span(), instead.to_owned());
-    context.report(diagnostic);
-}

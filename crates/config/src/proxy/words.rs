@@ -24,6 +24,8 @@ pub(crate) struct ProxySectionState {
     pub format_lines: Vec<(String, ConfigLine)>,
     /// Samples of raw bytes in formats of HTTP.
     pub raw_samples: Vec<(&'static str, Span)>,
+    /// Whether `balance` is said.
+    pub is_balanced: bool,
     /// `server-state-file-name`, as written; the name of the backend when `None`.
     pub state_file: Option<String>,
     /// Where rules use tables.

@@ -660,7 +660,8 @@ fn cookie(
     let value = value.map(|value| bytes_of_text(value));
     let edit = persistence::CookieEdit {
         server: value.as_deref(),
-        keeps_server: plan.keeps_server(),
+        // Without a server (`dispatch`) there is no cookie to give.
+        keeps_server: plan.keeps_server() || server.is_none(),
         refresh: exchange.cookie_needs_refresh && exchange.client_cookie == ClientCookie::Valid,
         first_given: exchange.cookie_first_given,
         post: exchange.method == Method::Post,

@@ -291,7 +291,7 @@ impl ConnectionPlan {
             return false;
         };
         self.stay(exchange, slot);
-        let redispatches = self.redispatches(backend, exchange.tally.retries);
+        let redispatches = !slot.is_direct() && self.redispatches(backend, exchange.tally.retries);
         if redispatches {
             self.server = None;
             self.keeps_server = false;
@@ -334,7 +334,7 @@ impl ConnectionPlan {
                 exchange.client_cookie = ClientCookie::Down;
             }
         }
-        if self.server.is_none() && !self.came_from_queue {
+        if self.server.is_none() && !self.came_from_queue && !slot.is_direct() {
             exchange.count(worker, |counters| counters.chosen.increment());
         }
     }
@@ -422,12 +422,16 @@ pub(crate) async fn server(
             successor = Some(Arc::clone(slot.backend()));
         }
         let backend = successor.as_ref().unwrap_or(first);
-        exchange.server = Some(Arc::clone(slot.server()));
-        if let Some(row) = &context.row {
-            row.set_server(Some(slot.server_index()));
-        }
-        if let Some(name) = &backend.model.name_header {
-            set_name_header(exchange, name, slot.server().name())?;
+        if slot.is_direct() {
+            exchange.server = None;
+        } else {
+            exchange.server = Some(Arc::clone(slot.server()));
+            if let Some(row) = &context.row {
+                row.set_server(Some(slot.server_index()));
+            }
+            if let Some(name) = &backend.model.name_header {
+                set_name_header(exchange, name, slot.server().name())?;
+            }
         }
         plan.count_choice(context, exchange, &slot);
         let ready = connection(context, client, exchange, backend, &slot, plan);
