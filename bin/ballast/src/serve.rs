@@ -221,6 +221,7 @@ fn compile(
     let StartTarget {
         config,
         states,
+        counts,
         record,
     } = target;
     let global = &config.global;
@@ -254,8 +255,9 @@ fn compile(
     let registry = Registry::new(thread_count, Arc::clone(&process));
     let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
     restore_states(&generation, &states, process.age_ms(), &console::warn);
-    if let Some(snapshot) = snapshot {
-        worker::restore(&generation, &process, snapshot);
+    match snapshot {
+        Some(snapshot) => worker::restore(&generation, &process, snapshot),
+        None => counts.restore(&generation),
     }
     let listeners = Listeners::new(&generation, &process, opened, thread_count);
     let instance = instance::Instance::new(

@@ -67,6 +67,8 @@ pub struct Global {
     pub stats_connection_count_max: Option<u32>,
     /// `server-state-file`, after `server-state-base`.
     pub server_state_file: Option<String>,
+    /// `stats-file`.
+    pub stats_file: Option<String>,
     /// `spread-checks`, percent.
     pub spread_checks_percent: u8,
     /// `max-spread-checks`.
@@ -160,6 +162,7 @@ impl Global {
             stats_timeout,
             stats_connection_count_max,
             server_state_file,
+            stats_file,
             dumpable,
             quiet,
             busy_polling,
@@ -195,6 +198,7 @@ impl Global {
                 "server-state-file",
                 *server_state_file != next.server_state_file,
             ),
+            ("stats-file", *stats_file != next.stats_file),
             ("set-dumpable", *dumpable != next.dumpable),
             ("quiet", *quiet != next.quiet),
             ("busy-polling", *busy_polling != next.busy_polling),

@@ -45,6 +45,7 @@ mod request;
 mod section_change;
 mod start;
 mod state_files;
+mod stats_file;
 mod target;
 mod work;
 mod write_back;
@@ -67,6 +68,7 @@ pub use reconciler::Reconciler;
 pub use request::{ChangeReport, ChangeRequest, ConfigInput, Persist};
 pub use start::{StartFiles, StartRecord, StartTarget};
 pub use state_files::{STATE_FILE_BYTES_MAX, SavedState, StateFile, read_states, restore_states};
+pub use stats_file::{InvalidStatsFile, SavedCounts};
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -20,6 +20,7 @@ use crate::operator_changes::{OperatorChanges, apply_operator_changes};
 use crate::overrides::{Override, OverrideKey};
 use crate::read::ReadOptions;
 use crate::state_files::{SavedState, configure_states, forget_state_files, read_states};
+use crate::stats_file::SavedCounts;
 
 /// The files of a start, with the sections that commands wrote in the former process.
 #[derive(Debug)]
@@ -95,11 +96,13 @@ impl StartFiles {
         // The warnings about these files were printed when the configuration was read.
         let (states, _) = read_states(&config, host.state_file);
         configure_states(&mut config, &states);
+        let counts = saved_counts(&config, host);
         forget_state_files(&machine_answers, &config);
         machine_answers.forget_certificates(&config.global.tls.shared_store);
         StartTarget {
             config,
             states,
+            counts,
             record: StartRecord {
                 written: ConfigSource {
                     files,
@@ -116,6 +119,26 @@ impl StartFiles {
     }
 }
 
+/// The counts of the `stats-file`, with warnings about it.
+fn saved_counts(config: &Config, host: &StartHost<'_>) -> SavedCounts {
+    let Some(path) = &config.global.stats_file else {
+        return SavedCounts::default();
+    };
+    let Ok(bytes) = (host.state_file)(path) else {
+        (host.warn)(&format!(
+            "config: Can't load stats-file '{path}': cannot open file."
+        ));
+        return SavedCounts::default();
+    };
+    let (counts, outcome) = SavedCounts::read(&String::from_utf8_lossy(&bytes));
+    if outcome.is_err() {
+        (host.warn)(&format!(
+            "config: Invalid stats-file format in file '{path}'."
+        ));
+    }
+    counts
+}
+
 /// The target of a start.
 #[derive(Debug)]
 pub struct StartTarget {
@@ -123,6 +146,8 @@ pub struct StartTarget {
     pub config: Config,
     /// The states to restore in its generation.
     pub states: Vec<SavedState>,
+    /// The counts to restore in its generation, where no former process gives them (`stats-file`).
+    pub counts: SavedCounts,
     /// What the controller begins with.
     pub record: StartRecord,
 }

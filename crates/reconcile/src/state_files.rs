@@ -218,7 +218,8 @@ pub(crate) fn forget_state_files(machine_answers: &MachineAnswers, config: &Conf
         };
         Some(path)
     });
-    machine_answers.forget_content(global.chain(own).map(String::as_str));
+    let counts = config.global.stats_file.iter();
+    machine_answers.forget_content(global.chain(own).chain(counts).map(String::as_str));
 }
 
 /// Restores the saved states in a new generation, and warns of servers that are not in use because

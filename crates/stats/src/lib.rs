@@ -28,6 +28,7 @@ mod row;
 mod rows;
 mod schema;
 mod server_health;
+mod stats_file;
 mod urlencoded;
 mod value;
 mod web;
@@ -45,6 +46,7 @@ pub use row::{BackendRow, FrontendRow, ListenerRow, Row, ServerRow};
 pub use rows::StatisticsRows;
 pub use schema::SCHEMA;
 pub use server_health::{ProbeResult, ServerHealth};
+pub use stats_file::stats_file;
 pub use value::{MetricValue, Nature, Origin, Scope, Tags};
 pub use web::{BodyPieces, PageRequest, WebAnswer, page};
 

@@ -16,6 +16,18 @@ use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
+        &["dump", "stats-file"],
+        "dump stats-file",
+        "dump the counters of what has a guid, for a stats-file",
+        |call| match &call.shared.role {
+            ProcessRole::Worker(host) => {
+                let host = Arc::clone(host) as Arc<dyn StatsHost>;
+                CommandAnswer::Report(ballast_stats::stats_file(&host))
+            }
+            _ => CommandAnswer::Done,
+        },
+    ),
+    Command::new(
         &["show", "errors"],
         "show errors [<px>] [request|response]",
         "show requests and responses that were not valid",

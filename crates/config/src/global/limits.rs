@@ -130,9 +130,11 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("stats timeout 30s", "stats timeout x"),
-    R::new("stats-file", Sections::GLOBAL, "<path>", "counters taken over at start", check::one)
-        .examples("stats-file /tmp/s", "stats-file")
-        .unimplemented("files of statistics"),
+    R::new("stats-file", Sections::GLOBAL, "<path>", "counters taken over at start", |global, args, _| {
+        global.stats_file = Some(args.text("a file path")?.to_owned());
+        args.end()
+    })
+    .examples("stats-file /tmp/s", "stats-file"),
     R::new("ulimit-n", Sections::GLOBAL, "<number>", "descriptors of the process", |global, args, _| {
         global.descriptor_count_max = Some(args.count("a number")?);
         args.end()

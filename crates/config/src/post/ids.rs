@@ -30,6 +30,7 @@ pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
         }
         used.entry(id).or_insert_with(|| draft.title());
     }
+    guids(drafts, context);
     let taken = used.into_keys().collect();
     let mut allocator = IdAllocator { next: first, taken };
     for draft in &mut drafts.proxies {
@@ -37,6 +38,37 @@ pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
         draft.common.id_is_explicit = IsExplicit(draft.id.is_some());
         binds(draft, context);
         servers(draft, context);
+    }
+}
+
+/// Refuses a `guid` that something else has.
+fn guids(drafts: &Drafts, context: &mut Context<'_>) {
+    let mut owners: HashMap<&str, String> = HashMap::new();
+    for draft in &drafts.proxies {
+        let own = draft.common.guid.iter();
+        let own = own.map(|guid| (guid, format!("proxy {}", draft.name), None, draft.span));
+        let servers = draft.servers.iter().filter_map(|one| {
+            let name = format!("{}/{}", draft.name, one.server.name);
+            let guid = one.server.guid.as_ref()?;
+            Some((guid, format!("server {name}"), Some(name), one.span))
+        });
+        for (guid, title, server, span) in own.chain(servers) {
+            if let Some(owner) = owners.get(guid.as_str()) {
+                let message = match server {
+                    Some(name) => {
+                        format!("'server {name}' : 'guid': duplicate entry with {owner}.")
+                    }
+                    None => format!("'guid': duplicate entry with {owner}"),
+                };
+                let alert = Diagnostic::alert("duplicate-id", message);
+                context.report(match span {
+                    Some(span) => alert.at(span),
+                    None => alert,
+                });
+                continue;
+            }
+            owners.insert(guid, title);
+        }
     }
 }
 

@@ -81,8 +81,7 @@ pub(super) const ROWS: &[R] = &[
             args.end()
         },
     )
-    .examples("guid shop-front", "guid a,b")
-    .ignored(GUID_UNUSED),
+    .examples("guid shop-front", "guid a,b"),
     R::new(
         "disabled",
         Sections::PROXIES,
@@ -252,10 +251,6 @@ pub(super) const ROWS: &[R] = &[
         "server-state-file-name a b",
     ),
 ];
-
-/// Why a guid has no effect.
-pub(crate) const GUID_UNUSED: &str =
-    "only files of counters name their rows by it, and there are none";
 
 /// HAProxy's limit for the length of a guid.
 const GUID_BYTES_MAX: usize = 127;

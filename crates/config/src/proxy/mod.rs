@@ -39,7 +39,6 @@ use crate::keyword::{Keyword, KeywordState, Row, Sections};
 use crate::table::{RowMatch, Table};
 
 pub(crate) use capture::bound as bound_captures;
-pub(crate) use general::GUID_UNUSED;
 pub(crate) use stick_table::{declare as declare_table, settings as table_settings};
 pub(crate) use words::{ProxySectionState, TableUser};
 

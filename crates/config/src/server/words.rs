@@ -40,8 +40,7 @@ pub(super) const ROWS: &[R] = &[
         server_draft.server.guid = Some(args.text("a name")?.to_owned());
         Ok(())
     })
-    .examples("guid web-1", "guid a/b")
-    .ignored(crate::proxy::GUID_UNUSED),
+    .examples("guid web-1", "guid a/b"),
     R::new("hash-key", Sections::SERVER, "id | addr | addr-port | guid", "what places the server on the hash ring", |server_draft, args, context| {
         let key = args.choice(&[
             ("id", Some(HashKey::Id)),

@@ -1,6 +1,6 @@
 //! The public methods that report something about a server.
 
-use super::{Effect, ForcedState, Health};
+use super::{Effect, ForcedState, Health, HealthCounters};
 use crate::admin::Admin;
 use crate::agent::AgentAnswer;
 use crate::operational::Operational;
@@ -233,6 +233,22 @@ impl Health {
         self.counters.down_transitions = 0;
         self.counters.failed_checks = 0;
         self.counters.failed_observations = 0;
+    }
+
+    /// Adds what another process counted (`stats-file`).
+    pub const fn add_counts(&mut self, counts: &HealthCounters) {
+        self.counters.down_transitions = self
+            .counters
+            .down_transitions
+            .saturating_add(counts.down_transitions);
+        self.counters.failed_checks = self
+            .counters
+            .failed_checks
+            .saturating_add(counts.failed_checks);
+        self.counters.failed_observations = self
+            .counters
+            .failed_observations
+            .saturating_add(counts.failed_observations);
     }
 
     /// Advances or ends a slow start.

@@ -1,0 +1,217 @@
+//! `stats-file`: what proxies and servers counted in another process, taken over at the start.
+//!
+//! A file is what `dump stats-file` answers. Rows are found by `guid`. Counts are taken over, not the
+//! rates and times that stand beside them; columns of what is not counted here are passed over.
+//!
+//! Source: HAProxy management manual, section 9.5 "Stats-file"; format and warnings as seen of HAProxy 3.2.
+
+use ballast_engine::Generation;
+use ballast_engine::counters::Counter;
+use ballast_health::HealthCounters;
+
+/// The counts that a file holds.
+#[derive(Debug, Default)]
+pub struct SavedCounts {
+    rows: Vec<SavedRow>,
+}
+
+#[derive(Debug)]
+struct SavedRow {
+    is_of_frontend: bool,
+    guid: String,
+    /// Columns and their numbers.
+    counts: Vec<(String, u64)>,
+}
+
+/// A file whose rows do not fit their heads. Those before were read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct InvalidStatsFile;
+
+/// The counters of columns of frontends.
+const OF_FRONTENDS: &[(&str, &str)] = &[
+    ("stot", "sessions"),
+    ("bin", "bytes_in"),
+    ("bout", "bytes_out"),
+    ("dreq", "denied_requests"),
+    ("dresp", "denied_responses"),
+    ("ereq", "failed_requests"),
+    ("hrsp_1xx", "responses_1xx"),
+    ("hrsp_2xx", "responses_2xx"),
+    ("hrsp_3xx", "responses_3xx"),
+    ("hrsp_4xx", "responses_4xx"),
+    ("hrsp_5xx", "responses_5xx"),
+    ("hrsp_other", "responses_other"),
+    // Not `req_tot`: of frontends HAProxy 3.2 has the highest number of sessions there.
+    ("req_other", "requests"),
+    ("h1req", "requests"),
+    ("h2req", "requests"),
+    ("h3req", "requests"),
+    ("conn_tot", "connections"),
+    ("intercepted", "intercepted"),
+    ("dcon", "denied_connections"),
+    ("dses", "denied_sessions"),
+    ("wrew", "failed_rewrites"),
+    ("eint", "internal_errors"),
+];
+
+/// The counters of columns of backends and servers.
+const OF_BACKENDS: &[(&str, &str)] = &[
+    ("stot", "sessions"),
+    ("bin", "bytes_in"),
+    ("bout", "bytes_out"),
+    ("dreq", "denied_requests"),
+    ("dresp", "denied_responses"),
+    ("econ", "failed_connections"),
+    ("eresp", "failed_responses"),
+    ("wretr", "retries"),
+    ("wredis", "redispatches"),
+    ("lbtot", "chosen"),
+    ("hrsp_1xx", "responses_1xx"),
+    ("hrsp_2xx", "responses_2xx"),
+    ("hrsp_3xx", "responses_3xx"),
+    ("hrsp_4xx", "responses_4xx"),
+    ("hrsp_5xx", "responses_5xx"),
+    ("hrsp_other", "responses_other"),
+    ("req_tot", "requests"),
+    ("cli_abrt", "client_aborts"),
+    ("srv_abrt", "server_aborts"),
+    ("wrew", "failed_rewrites"),
+    ("connect", "connects"),
+    ("reuse", "reuses"),
+    ("eint", "internal_errors"),
+];
+
+/// The counters of columns about connections of HTTP/2.
+const OF_H2: &[(&str, &str)] = &[("h2sess", "connections"), ("h2req", "streams")];
+
+impl SavedCounts {
+    /// Reads a file, as far as it is valid.
+    pub fn read(text: &str) -> (Self, Result<(), InvalidStatsFile>) {
+        let mut saved = Self::default();
+        let read = saved.read_rows(text);
+        (saved, read)
+    }
+
+    fn read_rows(&mut self, text: &str) -> Result<(), InvalidStatsFile> {
+        let mut head: Option<(bool, Vec<&str>)> = None;
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            if let Some(rest) = line.strip_prefix('#') {
+                let (kind, columns) = rest.split_once(' ').ok_or(InvalidStatsFile)?;
+                let is_of_frontend = match kind {
+                    "fe" => true,
+                    "be" => false,
+                    _ => return Err(InvalidStatsFile),
+                };
+                head = Some((is_of_frontend, cells(columns)));
+                continue;
+            }
+            let (is_of_frontend, columns) = head.as_ref().ok_or(InvalidStatsFile)?;
+            let values = cells(line);
+            if values.len() != columns.len() {
+                return Err(InvalidStatsFile);
+            }
+            let pairs = || columns.iter().zip(&values);
+            let guid = pairs().find(|(column, _)| **column == "guid");
+            let (_, guid) = guid.ok_or(InvalidStatsFile)?;
+            let counts = pairs()
+                .filter_map(|(column, value)| Some(((*column).to_owned(), value.parse().ok()?)));
+            self.rows.push(SavedRow {
+                is_of_frontend: *is_of_frontend,
+                guid: (*guid).to_owned(),
+                counts: counts.collect(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds them to what a generation counts. Nothing may count yet.
+    pub fn restore(&self, generation: &Generation) {
+        for row in &self.rows {
+            let is_named = |guid: &Option<String>| guid.as_ref() == Some(&row.guid);
+            if row.is_of_frontend {
+                let mut all = generation.frontends.iter();
+                let Some(known) = all.find(|one| is_named(&one.model.common.guid)) else {
+                    continue;
+                };
+                let counters = known.state.counters.of(0);
+                row.add(OF_FRONTENDS, |name| counters.find(name));
+                let counters = known.state.h2.counters.of(0);
+                row.add(OF_H2, |name| counters.find(name));
+                continue;
+            }
+            for backend in &generation.backends {
+                if is_named(&backend.model.common.guid) {
+                    let counters = backend.state.counters.of(0);
+                    row.add(OF_BACKENDS, |name| counters.find(name));
+                }
+                let mut servers = backend.servers.iter();
+                if let Some(server) = servers.find(|server| is_named(&server.model.guid)) {
+                    let counters = server.state.counters.of(0);
+                    row.add(OF_BACKENDS, |name| counters.find(name));
+                    server.state.health().add_counts(&HealthCounters {
+                        down_transitions: row.count("chkdown"),
+                        failed_checks: row.count("chkfail"),
+                        failed_observations: row.count("hanafail"),
+                        ..HealthCounters::default()
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl SavedRow {
+    /// The number of a column; 0 where there is none.
+    fn count(&self, column: &str) -> u64 {
+        let found = self.counts.iter().find(|(known, _)| known == column);
+        found.map_or(0, |(_, count)| *count)
+    }
+
+    fn add<'c>(&self, names: &[(&str, &str)], counter: impl Fn(&str) -> Option<&'c Counter>) {
+        for (column, count) in &self.counts {
+            let name = names.iter().find(|(known, _)| known == column);
+            if let Some(counter) = name.and_then(|(_, name)| counter(name)) {
+                counter.add(*count);
+            }
+        }
+    }
+}
+
+/// The cells of a line; a comma at its end closes the last one.
+fn cells(line: &str) -> Vec<&str> {
+    let line = line.strip_suffix(',').unwrap_or(line);
+    line.split(',').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_until_one_does_not_fit() {
+        let read = |text| {
+            let (saved, outcome) = SavedCounts::read(text);
+            let guids: Vec<String> = saved.rows.iter().map(|row| row.guid.clone()).collect();
+            (guids.join(" "), outcome)
+        };
+        let whole = "#fe guid,stot,odd,\na,1,2,\n\n#be guid,stot\nb,3\nc,x\n";
+        assert_eq!(read(whole), ("a b c".to_owned(), Ok(())));
+        for broken in [
+            "a,1\n",
+            "#xx guid,stot\na,1\n",
+            "#fe guid,stot\na,1,2\n",
+            "#fe guid,stot\na\n",
+            "#fe stot\n1\n",
+        ] {
+            assert_eq!(
+                read(broken),
+                (String::new(), Err(InvalidStatsFile)),
+                "{broken}"
+            );
+        }
+        assert_eq!(
+            read("#fe guid,stot\na,1\nb\n"),
+            ("a".to_owned(), Err(InvalidStatsFile))
+        );
+    }
+}
