@@ -23,7 +23,7 @@ struct SavedRow {
     counts: Vec<(String, u64)>,
 }
 
-/// A file whose rows do not fit their heads. Those before were read.
+/// A file with a head that is none, or with rows before the first. What stands before was read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct InvalidStatsFile;
 
@@ -93,31 +93,27 @@ impl SavedCounts {
     }
 
     fn read_rows(&mut self, text: &str) -> Result<(), InvalidStatsFile> {
-        let mut head: Option<(bool, Vec<&str>)> = None;
+        let mut head: Option<Head<'_>> = None;
         for line in text.lines().filter(|line| !line.is_empty()) {
             if let Some(rest) = line.strip_prefix('#') {
-                let (kind, columns) = rest.split_once(' ').ok_or(InvalidStatsFile)?;
-                let is_of_frontend = match kind {
-                    "fe" => true,
-                    "be" => false,
-                    _ => return Err(InvalidStatsFile),
-                };
-                head = Some((is_of_frontend, cells(columns)));
+                head = Some(Head::read(rest)?);
                 continue;
             }
-            let (is_of_frontend, columns) = head.as_ref().ok_or(InvalidStatsFile)?;
-            let values = cells(line);
-            if values.len() != columns.len() {
-                return Err(InvalidStatsFile);
-            }
-            let pairs = || columns.iter().zip(&values);
-            let guid = pairs().find(|(column, _)| **column == "guid");
-            let (_, guid) = guid.ok_or(InvalidStatsFile)?;
-            let counts = pairs()
+            let head = head.as_ref().ok_or(InvalidStatsFile)?;
+            let Some(is_of_frontend) = head.is_of_frontend else {
+                continue;
+            };
+            let mut cells = line.split(',');
+            let guid = cells.next().unwrap_or_default().to_owned();
+            // Of a row that is shorter than its head, or longer, what both have counts.
+            let counts = head
+                .columns
+                .iter()
+                .zip(cells)
                 .filter_map(|(column, value)| Some(((*column).to_owned(), value.parse().ok()?)));
             self.rows.push(SavedRow {
-                is_of_frontend: *is_of_frontend,
-                guid: (*guid).to_owned(),
+                is_of_frontend,
+                guid,
                 counts: counts.collect(),
             });
         }
@@ -177,10 +173,32 @@ impl SavedRow {
     }
 }
 
-/// The cells of a line; a comma at its end closes the last one.
-fn cells(line: &str) -> Vec<&str> {
-    let line = line.strip_suffix(',').unwrap_or(line);
-    line.split(',').collect()
+/// The head of a table.
+struct Head<'t> {
+    /// Whether it is of frontends, or of backends and servers; `None` for a table that is passed over.
+    is_of_frontend: Option<bool>,
+    /// The columns behind the first one, which is the guid.
+    columns: Vec<&'t str>,
+}
+
+impl<'t> Head<'t> {
+    /// Reads what follows the `#`. A comma ends each column, the last one too.
+    fn read(text: &'t str) -> Result<Self, InvalidStatsFile> {
+        let (kind, columns) = text.split_once(' ').ok_or(InvalidStatsFile)?;
+        let columns = columns.strip_suffix(',').ok_or(InvalidStatsFile)?;
+        let mut columns = columns.split(',');
+        if columns.next() != Some("guid") {
+            return Err(InvalidStatsFile);
+        }
+        Ok(Self {
+            is_of_frontend: match kind {
+                "fe" => Some(true),
+                "be" => Some(false),
+                _ => None,
+            },
+            columns: columns.collect(),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -188,20 +206,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_read_until_one_does_not_fit() {
+    fn rows_are_read_until_a_head_is_none() {
         let read = |text| {
             let (saved, outcome) = SavedCounts::read(text);
-            let guids: Vec<String> = saved.rows.iter().map(|row| row.guid.clone()).collect();
-            (guids.join(" "), outcome)
+            let counts = saved
+                .rows
+                .iter()
+                .map(|row| (row.guid.as_str(), row.counts.len()));
+            let text: Vec<String> = counts
+                .map(|(guid, count)| format!("{guid}{count}"))
+                .collect();
+            (text.join(" "), outcome)
         };
-        let whole = "#fe guid,stot,odd,\na,1,2,\n\n#be guid,stot\nb,3\nc,x\n";
-        assert_eq!(read(whole), ("a b c".to_owned(), Ok(())));
+        let whole =
+            "#fe guid,stot,odd,\na,1,2,\nb,1\n\n#be guid,stot,\nc,3\nd,x\ne,1,2\n#xx guid,\nf,1\n";
+        assert_eq!(read(whole), ("a2 b1 c1 d0 e1".to_owned(), Ok(())));
         for broken in [
             "a,1\n",
-            "#xx guid,stot\na,1\n",
-            "#fe guid,stot\na,1,2\n",
-            "#fe guid,stot\na\n",
-            "#fe stot\n1\n",
+            "#fe guid,stot\na,1,\n",
+            "#fe stot,guid,\n1,a,\n",
+            "#fe\n",
         ] {
             assert_eq!(
                 read(broken),
@@ -209,9 +233,7 @@ mod tests {
                 "{broken}"
             );
         }
-        assert_eq!(
-            read("#fe guid,stot\na,1\nb\n"),
-            ("a".to_owned(), Err(InvalidStatsFile))
-        );
+        let later = "#fe guid,stot,\na,1\n#be guid\nb,1\n";
+        assert_eq!(read(later), ("a1".to_owned(), Err(InvalidStatsFile)));
     }
 }
