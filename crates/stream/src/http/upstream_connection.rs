@@ -422,16 +422,14 @@ pub(crate) async fn server(
             successor = Some(Arc::clone(slot.backend()));
         }
         let backend = successor.as_ref().unwrap_or(first);
-        if slot.is_direct() {
-            exchange.server = None;
-        } else {
-            exchange.server = Some(Arc::clone(slot.server()));
-            if let Some(row) = &context.row {
-                row.set_server(Some(slot.server_index()));
-            }
-            if let Some(name) = &backend.model.name_header {
-                set_name_header(exchange, name, slot.server().name())?;
-            }
+        let is_at_server = !slot.is_direct();
+        exchange.server = is_at_server.then(|| Arc::clone(slot.server()));
+        if let Some(row) = &context.row {
+            row.set_server(is_at_server.then(|| slot.server_index()));
+        }
+        let name_header = backend.model.name_header.as_ref();
+        if let Some(name) = name_header.filter(|_| is_at_server) {
+            set_name_header(exchange, name, slot.server().name())?;
         }
         plan.count_choice(context, exchange, &slot);
         let ready = connection(context, client, exchange, backend, &slot, plan);

@@ -2,11 +2,11 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use ballast_expr::{LogFormat, Usage};
+use ballast_expr::{Expr, LogFormat, Usage};
 use ballast_health::CheckStatus;
 use ballast_model::{
-    CheckConnect, CheckExpect, CheckPayload, CheckSend, ExpectOutcome, ExpectSubject,
-    HttpCheckSend, ProtocolCheck,
+    CheckConnect, CheckExpect, CheckPayload, CheckPort, CheckSend, ExpectOutcome, ExpectSubject,
+    HeaderPattern, HeaderPatternText, HttpCheckSend, ProtocolCheck,
 };
 use ballast_worker::block_on;
 
@@ -275,12 +275,14 @@ fn http_bodies() {
 #[test]
 fn http_headers() {
     use CheckStatus::{L7Ok, L7Status};
-    let header = |full, name_match: &str, name: &str, value: &str| ExpectSubject::Header {
+    let pattern = |method, text: &str| HeaderPattern {
+        method,
+        text: HeaderPatternText::Literal(text.to_owned()),
+    };
+    let header = |full, method, name: &str, value: &str| ExpectSubject::Header {
         full,
-        name_match: name_match.to_owned(),
-        name: name.to_owned(),
-        value_match: None,
-        value: Some(value.to_owned()),
+        name: pattern(method, name),
+        value: Some(pattern("str", value)),
     };
     http_cases(vec![
         (
@@ -431,7 +433,7 @@ fn tcp_outcomes() {
         (
             with(text("+OK"), |expect| {
                 expect.error = Some(ExpectOutcome("L7STS".into()));
-                expect.status_code = Some("int(77)".into());
+                expect.status_code = Some(Expr::parse("int(77)").unwrap());
             }),
             banner,
             L7Status,
@@ -463,7 +465,7 @@ fn tcp_refusals() {
     }
     let port = closed().port();
     let rules = vec![CheckRule::Connect(CheckConnect {
-        port: Some(port),
+        port: Some(CheckPort::Fixed(port)),
         comment: Some("second".into()),
         ..CheckConnect::default()
     })];
