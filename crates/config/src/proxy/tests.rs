@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ballast_model::{
-    Balance, CheckMethod, CheckRule, ConnectionMode, CookieMode, ErrorPage, ExpectSubject,
-    HashFunction, HttpReuse, LogEndpoint, Mode, PersistenceAction, ProtocolCheck, RouteTarget,
-    Splicing, UseServerTarget,
+    Balance, CheckMethod, CheckPort, CheckRule, ConnectionMode, CookieMode, ErrorPage,
+    ExpectSubject, HashFunction, HttpReuse, LogEndpoint, Mode, PersistenceAction, ProtocolCheck,
+    RouteTarget, Splicing, UseServerTarget,
 };
 use ballast_syntax::Severity;
 
@@ -225,7 +225,7 @@ fn http_check_send_is_completed_by_the_option() {
     else {
         panic!("{rules:?}");
     };
-    assert_eq!(connect.port, Some(81));
+    assert_eq!(connect.port, Some(CheckPort::Fixed(81)));
     assert_eq!(send.method.as_deref(), Some("GET"));
     assert_eq!(send.uri.as_deref(), Some("/health"));
     assert_eq!(send.version.as_deref(), Some("HTTP/1.1"));
