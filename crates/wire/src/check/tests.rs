@@ -94,7 +94,8 @@ fn pgsql_answers() {
     for (kind, is_known) in [(1, false), (5, true), (8, false), (10, true), (11, false)] {
         let verdict = if is_known { pass(0, ok, 9) } else { unknown };
         let answer = [b'R', 0, 0, 0, 8, 0, 0, 0, kind];
-        assert_eq!(judged(&answer), verdict, "{kind}");
+        let found = Expectation::PgsqlAuthentication.parse_reply(&answer, false);
+        assert_eq!(found, verdict, "{kind}");
     }
 }
 
@@ -171,7 +172,9 @@ fn ldap_answers() {
         bad(not)
     );
     for form in [0x80, 0x81, 0x83, 0x85] {
-        assert_eq!(judged(&[&[0x30, form], &[0; 12][..]].concat()), bad(not));
+        let reply = [&[0x30, form], &[0; 12][..]].concat();
+        let found = Expectation::LdapBound.parse_reply(&reply, false);
+        assert_eq!(found, bad(not), "{form}");
     }
 }
 
