@@ -47,9 +47,9 @@ class Known:
 
 
 def without_groups(found):
-    """What was found, with an asterisk for each group, else for all of it."""
+    """What was found, with an asterisk for each group; nothing of it, without groups."""
     if not found.re.groups:
-        return "*"
+        return ""
     text, end = found.string, found.start()
     parts = []
     for number in range(1, found.re.groups + 1):

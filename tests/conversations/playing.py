@@ -36,7 +36,7 @@ class Player:
 
     def __init__(self, table, program, place, host):
         self.table, self.program, self.place, self.host = table, program, place, host
-        self.process, self.ports, self.ears = None, {}, []
+        self.process, self.ports, self.workers_seen = None, {}, set()
 
     def port(self, name):
         """A port of this host, which nothing else has: the same for a name each time."""
@@ -45,15 +45,18 @@ class Player:
     def filled(self, text):
         text = text.replace("@DIR@", str(self.place)).replace("@HOST@", self.host)
         text = re.sub(r"@PORT:(\w+)@", lambda found: self.port(found[1]), text)
-        if "@MASTER@" in text or "@WORKER@" in text or "@OLD@" in text:
+        text = re.sub(r"@FILE:(\w[\w.]*)@\n?", lambda found: (self.place / found[1]).read_text(), text)
+        if "@MASTER@" in text or "@WORKER@" in text:
             workers = self.workers()
-            text = text.replace("@MASTER@", str(self.process.pid)).replace("@WORKER@", str(workers[-1]))
+            text = text.replace("@MASTER@", str(self.process.pid)).replace("@WORKER@", str(workers[-1] if workers else 0))
         return text
 
     def workers(self):
         """The worker processes of the master, in the order of their start."""
-        found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], stdout=subprocess.PIPE, text=True)
-        return sorted(int(pid) for pid in found.stdout.split()) or [0]
+        said = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        workers = sorted(int(pid) for pid in said.split())
+        self.workers_seen.update(workers)
+        return workers
 
     def start(self):
         for name, body in self.table.files.items():
@@ -62,7 +65,8 @@ class Player:
         said = open(self.place / "said", "wb")
         arguments = shlex.split(self.filled(self.table.arguments or "-db"))
         self.process = subprocess.Popen([self.program, *arguments, "-f", str(self.place / "haproxy.cfg")],
-                                        cwd=self.place, stdout=said, stderr=said, start_new_session=True)
+                                        cwd=self.place, stdout=said, stderr=said, start_new_session=True,
+                                        env={"PATH": os.environ["PATH"], "HOME": "/root"})
         for name in sorted({talk.socket for talk in self.table.talks}):
             self.connected(name, START_SECONDS_MAX).close()
 
@@ -89,8 +93,9 @@ class Player:
 
     def hold(self, talk):
         """What comes back for each step of a conversation."""
-        answers = {"oneshot": self.one_by_one, "batch": self.at_once, "session": self.session}[talk.mode](talk)
-        return [self.comparable(answer) for answer in answers]
+        play = {"oneshot": self.one_by_one, "batch": self.at_once, "session": self.session}[talk.mode]
+        # Each as soon as it is there, when the processes that it names still run.
+        return [self.comparable(answer) for answer in play(talk)]
 
     def one_by_one(self, talk):
         for step in talk.steps:
@@ -170,6 +175,9 @@ class Player:
         """An answer without where and as which process the program runs."""
         text = answer.decode("latin-1").replace(str(self.place), "/DIR").replace(self.host, "HOST")
         text = re.sub(rf"\b{self.process.pid}\b", "MASTER", text)
+        self.workers()
+        for pid in self.workers_seen:
+            text = re.sub(rf"\b{pid}\b", "WORKER", text)
         return POINTER.sub("POINTER", text)
 
     def close(self):

@@ -107,6 +107,7 @@ impl LocalMachine {
         let (major, minor, _) = version::HAPROXY_VERSION;
         let branch = format!("{major}.{minor}");
         let mut haproxy_variables = vec![
+            ("HAPROXY_STARTUP_VERSION", version::VERSION.to_owned()),
             ("HAPROXY_BRANCH", branch),
             ("HAPROXY_CFGFILES", files.join(";")),
             (

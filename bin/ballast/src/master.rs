@@ -422,7 +422,7 @@ impl MasterProcess<'_> {
     fn start_worker(&mut self, why: StartReason) {
         match self.try_start(why) {
             Ok(pid) => {
-                console::notice(&format!("New worker ({pid}) forked"));
+                console::notice(&format!("Initializing new worker ({pid})"));
                 self.phase = MasterPhase::Starting {
                     pid,
                     reason: why,

@@ -541,7 +541,7 @@ fn a_master_watches_its_worker() {
     assert_eq!(running.end().code(), Some(0));
     let said = running.said();
     for line in [
-        format!("New worker ({pid}) forked"),
+        format!("Initializing new worker ({pid})"),
         format!("Current worker ({pid}) exited with code 137 (Killed)"),
     ] {
         assert!(said.contains(&line), "{said}");

@@ -24,7 +24,7 @@ use ballast_worker::{Stream, WorkUnit, hold, select, sleep, take_turns, timeout,
 use crate::answer::{AnswerSeverity, CommandAnswer};
 use crate::catalogue::{commands_of, find};
 use crate::change_record::{ChangeRecord, ChangeScope};
-use crate::command::{CommandCall, CommandFamilies};
+use crate::command::{Command, CommandCall, CommandFamilies};
 use crate::commands::master::{self, ForwardOutcome, forward};
 use crate::control::Control;
 use crate::help;
@@ -294,7 +294,8 @@ impl Conversation {
         let count = &self.entry.caller.command_count;
         count.set(count.get() + 1);
         if let ProcessRole::Master(master) = &self.shared.role {
-            input = match forward(&**master, &mut self.session, input) {
+            let says_more = self.reader.has_bytes();
+            input = match forward(&**master, &mut self.session, input, says_more) {
                 ForwardOutcome::Own(input) => input,
                 ForwardOutcome::SessionSet => return CommandOutcome::Nothing,
                 ForwardOutcome::Refusal(why) => return CommandOutcome::Line(why),
@@ -328,7 +329,6 @@ impl Conversation {
         if self.session.level < row.level {
             return CommandOutcome::Answer(CommandAnswer::denied());
         }
-        let was_prompt = self.session.mode == SessionMode::Prompt;
         let commands = self.commands();
         let answer = (row.handler)(&mut CommandCall {
             args: &input.words[row.words.len()..],
@@ -337,12 +337,18 @@ impl Conversation {
             shared: &self.shared,
             commands,
         });
-        let turned = was_prompt != (self.session.mode == SessionMode::Prompt);
-        if turned && self.shared.is_master() {
-            CommandOutcome::Nothing
-        } else {
-            CommandOutcome::Answer(answer)
+        match answer {
+            // Its prompt, or none, is the answer of a master; no empty line ends it.
+            CommandAnswer::Done if self.is_prompt_of_master(row) => CommandOutcome::Nothing,
+            CommandAnswer::Message(_, text) if self.is_prompt_of_master(row) => {
+                CommandOutcome::Line(text)
+            }
+            _ => CommandOutcome::Answer(answer),
         }
+    }
+
+    fn is_prompt_of_master(&self, row: &Command) -> bool {
+        self.shared.is_master() && row.words == ["prompt"]
     }
 
     /// Writes the answer to a command and the empty line that ends it.

@@ -81,6 +81,11 @@ impl LineReader {
         found
     }
 
+    /// Whether something came behind the lines that were taken out.
+    pub fn has_bytes(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
     /// The bytes after the lines that were taken out: another reader goes on with them.
     pub fn take_rest(&mut self) -> Vec<u8> {
         self.searched = 0;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ballast_config::{LoadedConfig, Machine, TextOptions};
-use ballast_model::{Backend, CheckMethod, Config, Mode, Origin, Server};
+use ballast_model::{Address, Backend, CheckMethod, Config, Mode, Origin, Server};
 use ballast_syntax::Severity;
 
 use crate::words::{quoted, quoted_line};
@@ -34,8 +34,9 @@ pub fn server(
         "tcp"
     };
     let (before, beside) = tracked(current, backend, words);
+    // A name that is not known yet gives no address, and the server waits for one.
     let text = format!(
-        "{beside}backend {}\n mode {mode}\n{}{before} server {} {}\n",
+        "{beside}backend {}\n mode {mode}\n default-server init-addr {WAITING}\n{}{before} server {} {}\n",
         quoted(backend),
         on_404(known),
         quoted(name),
@@ -59,6 +60,11 @@ pub fn server(
         ));
     }
     let mut server = Arc::unwrap_or_clone(server);
+    if !matches!(server.address, Address::Name { .. })
+        && !words.iter().any(|word| word == "init-addr")
+    {
+        server.init_addr.clear();
+    }
     // It stands in no file.
     server.origin = Origin::default();
     if !words.iter().any(|word| word == "id") {
@@ -151,14 +157,21 @@ fn free_id(backend: &Backend) -> u32 {
     free.map_or(u32::MAX, |(_, id)| id)
 }
 
-/// The words of a server line, with the number it was given.
-pub fn numbered(words: &[String], id: u32) -> String {
-    let has_id = words.iter().any(|word| word == "id");
-    if has_id {
-        quoted_line(words)
-    } else {
-        format!("{} id {id}", quoted_line(words))
+/// How the address of a server that a command brings is found.
+const WAITING: &str = "libc,none";
+
+/// The words of a server line, with the number it was given; and with how its address is found, where its name has
+/// none: in a file, too, it is to wait for one.
+pub fn numbered(words: &[String], server: &Server) -> String {
+    let has = |wanted: &str| words.iter().any(|word| word == wanted);
+    let mut line = quoted_line(words);
+    if matches!(server.address, Address::Name { .. }) && !has("init-addr") {
+        line.push_str(&format!(" init-addr {WAITING}"));
     }
+    if !has("id") {
+        line.push_str(&format!(" id {}", server.id));
+    }
+    line
 }
 
 fn load(

@@ -113,7 +113,7 @@ impl Reconciler {
         let machine = (&*machine, std::process::id());
         let (line, notes) = server_line::server(&now.config, backend, server, words, machine)?;
         let key = server::override_key(backend, server, &server::ADDED);
-        let words = server_line::numbered(words, line.id);
+        let words = server_line::numbered(words, &line);
         let changes = [Change::AddServer(backend.to_owned(), Arc::new(line))];
         let cause = format!("add server {backend}/{server}");
         let config = apply_changes(&now.config, &changes)?;

@@ -60,16 +60,10 @@ pub(crate) static COMMANDS: &[Command] = &[
 const KEY_RANGE: &str = "'set anon' expects a key between 1 and 4294967295.";
 
 fn global_key(call: &mut CommandCall<'_>) -> CommandAnswer {
-    match call.arg(0).parse::<u32>() {
-        // 0 is no key, as in a configuration without the keyword.
-        Ok(key) => {
-            call.shared.anonymous_key.set((key > 0).then_some(key));
-            CommandAnswer::Done
-        }
-        Err(_) => {
-            CommandAnswer::error("'set anon global-key' expects a key between 0 and 4294967295.")
-        }
-    }
+    // 0 is no key, as in a configuration without the keyword; as in HAProxy no number is 0, too.
+    let key = call.arg(0).parse::<u32>().unwrap_or(0);
+    call.shared.anonymous_key.set((key > 0).then_some(key));
+    CommandAnswer::Done
 }
 
 fn turn_on(call: &mut CommandCall<'_>) -> CommandAnswer {

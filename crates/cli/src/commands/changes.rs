@@ -141,7 +141,7 @@ fn add_server(call: &mut CommandCall<'_>) -> CommandAnswer {
         let Some((backend, server)) = call.arg(0).split_once('/') else {
             return Err(CommandAnswer::error("Require 'backend/server'."));
         };
-        if server.is_empty() {
+        if backend.is_empty() || server.is_empty() {
             return Err(CommandAnswer::error("Require 'backend/server'."));
         }
         let words: Vec<String> = call.args[1..].to_vec();
@@ -433,10 +433,9 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
             ));
         }
         "srv-removable" => {
-            // As while it waits: who reads the answer looks for the first word.
             let is_named = (call.arg(2).split_once('/')).is_some_and(|(_, name)| !name.is_empty());
             let at = TargetServer::of_word(call, 2).map_err(|why| match is_named {
-                true => CommandAnswer::error("Failed. No such server."),
+                true => CommandAnswer::error("Failed."),
                 false => why,
             })?;
             WaitCondition::ServerRemovable(

@@ -14,7 +14,7 @@ use crate::answer::CommandAnswer;
 use crate::command::{Command, CommandCall};
 use crate::commands::session::{NO_SEVERITY, severity_of};
 use crate::line::CommandInput;
-use crate::session::CliSession;
+use crate::session::{CliSession, SessionMode};
 use crate::shared::{CliShared, Master, ProcessKind, ProcessRole, ProcessRow, TargetWorker};
 
 /// The size of one read.
@@ -59,7 +59,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     .for_level(CliLevel::Operator),
     Command::new(
         &["show", "proc"],
-        "show proc [debug]",
+        "show proc",
         "list the processes",
         processes,
     )
@@ -215,11 +215,13 @@ pub(crate) enum ForwardOutcome {
     Relay(OwnedFd, Vec<u8>, usize),
 }
 
-/// Forwards a command to the process that its prefix, or an earlier prefix, selects.
+/// Forwards a command to the process that its prefix, or an earlier prefix, selects. `says_more`: the caller has
+/// sent more than this line.
 pub(crate) fn forward(
     master: &dyn Master,
     session: &mut CliSession,
     given: CommandInput,
+    says_more: bool,
 ) -> ForwardOutcome {
     let Some(first) = given.words.first() else {
         return ForwardOutcome::Answer(CommandAnswer::Done);
@@ -241,10 +243,13 @@ pub(crate) fn forward(
             });
         }
         Some(PrefixTarget::Worker(target)) => (target, after_word(&given.text)),
-        Some(PrefixTarget::Session(target)) => return join(master, session, &given, target),
+        Some(PrefixTarget::Session(target)) => {
+            return join(master, session, (&given, says_more), target);
+        }
         Some(PrefixTarget::Unknown) => return no_target(session, first),
     };
-    if master.process_id(target).is_none() {
+    let is_master = matches!(target, TargetWorker::Process(id) if id == std::process::id());
+    if is_master || master.process_id(target).is_none() {
         return no_target(session, first);
     }
     if text.is_empty() {
@@ -300,7 +305,7 @@ fn set_session(session: &mut CliSession, words: &[String]) -> ForwardOutcome {
 fn join(
     master: &dyn Master,
     session: &mut CliSession,
-    given: &CommandInput,
+    (given, says_more): (&CommandInput, bool),
     target: TargetWorker,
 ) -> ForwardOutcome {
     if master.process_id(target).is_none() {
@@ -310,12 +315,23 @@ fn join(
     let mut text = rights.as_bytes().to_vec();
     match after_word(&given.text) {
         // The level is sent with the first line of the caller.
-        "" => {}
+        "" if says_more => {}
+        // A session goes on with the worker as it was with the master.
+        "" => text.extend_from_slice(mode_for_worker(session).as_bytes()),
         rest => text.extend_from_slice(&message_of(rest, given.payload.as_deref())),
     }
     match master.connect(target) {
         Err(why) => ForwardOutcome::Answer(CommandAnswer::error(why)),
         Ok(socket) => ForwardOutcome::Relay(socket, text, usize::from(!rights.is_empty())),
+    }
+}
+
+/// The command that turns a new session with a worker to the mode of the caller's.
+fn mode_for_worker(session: &CliSession) -> &'static str {
+    match (session.mode, session.timed) {
+        (SessionMode::Prompt, true) => "prompt p timed\n",
+        (SessionMode::Prompt, false) => "prompt p\n",
+        _ => "prompt i\n",
     }
 }
 

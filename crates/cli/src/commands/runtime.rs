@@ -14,6 +14,7 @@ use ballast_worker::{
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
+use crate::commands::anonymous::NameMasking;
 use crate::session::RequiredMode;
 use crate::shared::ProcessRole;
 
@@ -58,6 +59,12 @@ pub(crate) static COMMANDS: &[Command] = &[
         },
     )
     .for_level(CliLevel::Admin),
+    Command::new(
+        &["debug", "dev", "hash"],
+        "debug dev hash   [msg]",
+        "show a word as it is written under `set anon on`",
+        |call| CommandAnswer::info(NameMasking::of(call.session).name(call.arg(0)).into_owned()),
+    ),
     Command::new(
         &["debug", "dev"],
         "debug dev <what> [arg]*",

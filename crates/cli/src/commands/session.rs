@@ -121,11 +121,8 @@ fn toggle(mode: &str, call: &CommandCall<'_>, now: bool) -> Result<bool, Command
             let state = if now { "ON" } else { "OFF" };
             Err(CommandAnswer::info(format!("{mode} is {state}")))
         }
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(CommandAnswer::error(format!(
-            "'{mode}' expects 'on' or 'off'."
-        ))),
+        // As in HAProxy: any other word turns it off.
+        word => Ok(word == "on"),
     }
 }
 
@@ -165,10 +162,10 @@ fn sockets(call: &mut CommandCall<'_>) -> CommandAnswer {
 /// Without an argument, toggles between the prompt and no prompt (on the master, which never leaves
 /// the interactive mode, between the prompt and that mode).
 fn prompt(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let off = if call.shared.is_master() {
-        SessionMode::Interactive
-    } else {
-        SessionMode::OneShot
+    let is_master = call.shared.is_master();
+    let (off, usage) = match is_master {
+        true => (SessionMode::Interactive, PROMPT_HELP_OF_MASTER),
+        false => (SessionMode::OneShot, PROMPT_HELP),
     };
     if call.args.is_empty() {
         call.session.mode = match call.session.mode {
@@ -180,13 +177,13 @@ fn prompt(call: &mut CommandCall<'_>) -> CommandAnswer {
     let (mut mode, mut timed) = (None, call.session.timed);
     for word in call.args {
         match word.as_str() {
-            "n" => mode = Some(off),
+            "n" if !is_master => mode = Some(off),
             "i" => mode = Some(SessionMode::Interactive),
             "p" => mode = Some(SessionMode::Prompt),
             // Said twice, it is said once; a mode that is named, before or behind it, holds.
             "timed" => timed = !call.session.timed,
-            "help" => return CommandAnswer::Report(PROMPT_HELP.into()),
-            _ => return CommandAnswer::error(PROMPT_HELP),
+            "help" => return CommandAnswer::info(usage),
+            _ => return CommandAnswer::error(usage),
         }
     }
     call.session.mode = mode.unwrap_or(SessionMode::Prompt);
@@ -199,6 +196,11 @@ const PROMPT_HELP: &str = "Usage: prompt [help | n | i | p | timed]*\n\
      i      interactive: stay open\n\
      p      interactive, with a prompt\n\
      timed  show the age of the process in the prompt, or no longer\n";
+
+const PROMPT_HELP_OF_MASTER: &str = "Usage: prompt [help | i | p | timed]*\n\
+     i      no prompt\n\
+     p      with a prompt\n\
+     timed  show the age of the process in the prompt, or no longer";
 
 fn severity(call: &mut CommandCall<'_>) -> CommandAnswer {
     let Some(severity) = severity_of(call.args.first()) else {
