@@ -228,6 +228,7 @@ pub(crate) fn forward(
     };
     let (target, text) = match prefix(first) {
         None if is_of_session(&given.words) => return set_session(session, &given.words),
+        None if is_of_master(first) => return ForwardOutcome::Own(given),
         None => match session.target {
             None => return ForwardOutcome::Own(given),
             Some(target) => (target, given.text.as_str()),
@@ -261,6 +262,11 @@ pub(crate) fn forward(
         Err(why) => CommandAnswer::error(why),
         Ok(socket) => ask(socket, message, session.idle),
     })
+}
+
+/// Whether a command without a prefix is the master's own, whatever process was chosen.
+fn is_of_master(first: &str) -> bool {
+    matches!(first, "prompt" | "quit")
 }
 
 /// Whether a command is about the session with the master: it is never forwarded.

@@ -52,10 +52,11 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["debug", "counters"],
         "debug counters [?|all|bug|cnt|chk|glt]*",
         "not implemented: counters of rare events",
-        |_| {
-            CommandAnswer::Report(
+        |call| match call.arg(0) {
+            "" => CommandAnswer::Done,
+            _ => CommandAnswer::Report(
                 "Count     Type Location function(): \"condition\" [comment]\n".into(),
-            )
+            ),
         },
     )
     .for_level(CliLevel::Admin),
@@ -242,13 +243,11 @@ async fn pools(bytes: usize) -> CommandAnswer {
 }
 
 fn profiling(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let states: &[&str] = match call.arg(0) {
-        "tasks" => &["on", "off", "auto"],
-        "memory" => &["on", "off"],
+    match (call.arg(0), call.arg(1)) {
+        ("tasks", "on" | "off" | "auto") => {}
+        ("tasks", _) => return CommandAnswer::error("Expects 'on', 'auto', or 'off'."),
+        ("memory", _) => return CommandAnswer::error("Memory profiling not compiled in."),
         _ => return CommandAnswer::error("Expects either 'tasks' or 'memory'."),
-    };
-    if !states.contains(&call.arg(1)) {
-        return CommandAnswer::error(format!("Expects one of: {}.", states.join(", ")));
     }
     CommandAnswer::Done
 }
@@ -257,6 +256,6 @@ fn trace(call: &mut CommandCall<'_>) -> CommandAnswer {
     match call.arg(0) {
         "" => CommandAnswer::Report(TRACES.into()),
         "0" => CommandAnswer::info("All traces now stopped"),
-        _ => CommandAnswer::error("No such trace source"),
+        name => CommandAnswer::error(format!("No such trace source '{name}'")),
     }
 }
