@@ -124,6 +124,13 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
     if in_force.find(&state, &name).is_some() {
         (target, part) = (&name, CertificatePart::All);
     }
+    // `ssl-load-extra-del-ext`: `site.key` belongs to `site.crt`.
+    let replaces_extension = in_force.config().global.tls.extra_files.replaces_extension;
+    let with_extension = format!("{target}.crt");
+    if replaces_extension && part != CertificatePart::All && in_force.find(&state, target).is_none()
+    {
+        target = &with_extension;
+    }
     let mut transaction = match &state.transaction {
         Some(open) if open.is_being_written => return failed(format!("{BEING_WRITTEN}\n")),
         Some(open) if open.name != target => {
