@@ -9,17 +9,21 @@ KNOWN = pathlib.Path(__file__).resolve().parent / "known.toml"
 # What a program says at the head of a line, before the process number.
 SAID = re.compile(r"^\[(ALERT|WARNING)\] +\(\d+\) : (.*)$", re.M)
 # What Ballast says of a word that it knows and does not have.
-LATER = re.compile(r"'([^']*)' is understood and not carried out")
+LATER = re.compile(r"'([^']*)' is understood (?:and|but) not carried out")
+# The last message, which says that there were others.
+SUMMARY = re.compile(r"config : (Fatal errors|Error\(s\)) found in configuration")
 PATTERNS = ("place", "word", "text", "change", "haproxy", "ballast")
 
 
 class Verdict(typing.NamedTuple):
-    """What a program says of a file: `accepted`, `warned`, `refused`, or how it ended; the line that the first message of
-    this kind names; and the messages."""
+    """What a program says of a file: `accepted`, `warned` (it says something and would start), `refused`, `later` when it is
+    refused only for words that are known and not carried out, or how it ended; the line that the first message of this kind names; the messages; and
+    those words."""
 
     kind: str
     line: int | None
     messages: tuple
+    later: tuple = ()
 
     def __str__(self):
         where = f" {self.line}" if self.line else ""
@@ -31,17 +35,26 @@ def verdict(name, code, output):
     said = SAID.findall(output)
     if code < 0 or code > 1:
         return Verdict(f"ended with {code}", None, tuple(output.splitlines()[-3:]))
-    kind = "refused" if code else "warned" if any(level == "WARNING" for level, _ in said) else "accepted"
-    level = {"refused": "ALERT", "warned": "WARNING"}.get(kind)
-    messages = tuple(text for each, text in said if each == level and not text.startswith("config : Error(s) found"))
+    kind = "refused" if code else "warned" if said else "accepted"
+    # A program that starts may have said something that it calls an alert.
+    levels = ("ALERT",) if kind == "refused" else ("ALERT", "WARNING")
+    messages = tuple(text for level, text in said if level in levels and not SUMMARY.match(text))
+    later = tuple(word for text in messages for word in LATER.findall(text))
+    if others := tuple(text for text in messages if not LATER.search(text)):
+        messages = others
+    elif later:
+        return Verdict("later", None, messages, later)
     places = [int(match[1]) for match in (re.search(rf"\[{re.escape(name)}:(\d+)\]", text) for text in messages) if match]
-    return Verdict(kind, places[0] if places else None, messages)
+    return Verdict(kind, places[0] if places else None, messages, later)
 
 
 def differ(haproxy, ballast):
-    """Whether two verdicts differ: in what they are, or in the line, where both name one."""
+    """Whether two verdicts differ: in what they are, or in the line, where both name one. Where HAProxy crashes or hangs,
+    there is nothing to compare with."""
+    if haproxy.kind.startswith("ended"):
+        return False
     if haproxy.kind != ballast.kind:
-        return True
+        return (haproxy.kind, ballast.kind) != ("refused", "later")
     return bool(haproxy.line and ballast.line and haproxy.line != ballast.line)
 
 
@@ -79,13 +92,13 @@ class Known:
         return name
 
     def is_later(self, ballast):
-        """The word Ballast does not have, where it is one of those in the table."""
-        if ballast.kind == "refused":
-            for message in ballast.messages:
-                for word in LATER.findall(message):
-                    if word in self.later:
-                        return word
-        return None
+        """The words that Ballast does not have, where all of them are in the table."""
+        words = ballast.later if ballast.kind == "later" else ()
+        if not words or not set(words) <= set(self.later):
+            return None
+        for word in words:
+            self.used[word] = 1
+        return words[0]
 
     def idle(self):
         """Rows that explained nothing."""

@@ -109,7 +109,9 @@ class Judging(unittest.TestCase):
         fine = judging.Verdict("accepted", None, ())
         self.assertEqual(known.explains(case, fine, judging.Verdict("refused", 4, ())), "a row")
         self.assertIsNone(known.explains(case, judging.Verdict("refused", 4, ()), fine))
-        later = judging.Verdict("refused", 4, ("'cache-use' is understood and not carried out: with the cache",))
+        later = self.verdict(1, "[ALERT]    (7) : config : parsing [x.cfg:4] : 'cache-use' is understood and not carried out: with the cache\n")
+        self.assertEqual(later.kind, "later")
+        self.assertFalse(judging.differ(judging.Verdict("refused", 4, ()), later))
         self.assertEqual(known.explains(case, fine, later), "cache-use")
         self.assertEqual(known.idle(), [])
 

@@ -261,10 +261,13 @@ pub(crate) fn unexposed(what: &str) -> Diagnostic {
     Diagnostic::alert("experimental", message)
 }
 
+/// The code of messages about words that are refused.
+pub(crate) const REFUSED: &str = "refused-keyword";
+
 /// The alert about a keyword that is refused.
 #[must_use]
 pub(crate) fn refusal(word: &str, reason: &str, instead: &str, span: Span) -> Diagnostic {
-    let diagnostic = Diagnostic::alert("refused-keyword", format!("'{word}' {reason}")).at(span);
+    let diagnostic = Diagnostic::alert(REFUSED, format!("'{word}' {reason}")).at(span);
     if instead.is_empty() {
         diagnostic
     } else {

@@ -177,10 +177,68 @@ fn options(words: &LineWords<'_>) -> Option<Rewrite> {
         ),
         "http-tunnel" => none("'option http-tunnel' is gone since HAProxy 2.1 and was not needed"),
         "http-use-htx" => none("there is one way to handle HTTP since HAProxy 2.1"),
+        "httpchk" if !negated => hidden_headers(words),
         "http_proxy" if negated => none("'option http_proxy' is gone since HAProxy 2.5"),
         "http_proxy" => cannot_rewrite("it needs rules: http-request do-resolve and set-dst"),
         _ => None,
     }
+}
+
+/// `option httpchk <method> <uri> <version>` whose version hides headers, and maybe a body, behind a line end.
+fn hidden_headers(words: &LineWords<'_>) -> Option<Rewrite> {
+    let (version, hidden) = words.text(4).split_once("\r\n")?;
+    if hidden.is_empty() || words.len() > 5 {
+        return None;
+    }
+    let why = "what stands behind the version is no list of headers";
+    let (heads, body) = hidden.split_once("\r\n\r\n").unwrap_or((hidden, ""));
+    let mut send = format!("http-check send ver {}", quote::word(version));
+    for line in heads.split("\r\n").filter(|line| !line.is_empty()) {
+        let Some((name, value)) = header_line(line) else {
+            return cannot_rewrite(why);
+        };
+        send.push_str(&format!(" hdr {name} {}", quote::format(&value)));
+    }
+    if !body.is_empty() {
+        // Control characters have no place in a word of a rule.
+        if body.chars().any(char::is_control) {
+            return cannot_rewrite(why);
+        }
+        send.push_str(&format!(" body {}", quote::word(body)));
+    }
+    let check = words.line.words[..4]
+        .iter()
+        .map(|word| words.document.sources.text(word.span()).into_owned())
+        .collect::<Vec<_>>();
+    Some(Rewrite::Lines(
+        vec![check.join(" "), send],
+        "since HAProxy 2.2 'http-check send' has the headers of a check".to_owned(),
+    ))
+}
+
+/// `process` of a `bind` line, the old notation for its threads.
+fn bind_process(words: &LineWords<'_>) -> Option<Rewrite> {
+    let at = (2..words.len()).find(|at| words.text(*at) == "process")?;
+    let (_, threads) = words.text(at + 1).split_once('/').unwrap_or_default();
+    let mut text = "bind".to_owned();
+    for (index, word) in words.line.words.iter().enumerate().skip(1) {
+        match index {
+            _ if index == at && !threads.is_empty() => text.push_str(" thread"),
+            _ if index == at + 1 && !threads.is_empty() => {
+                text.push(' ');
+                text.push_str(&quote::word(threads));
+            }
+            _ if index == at || index == at + 1 => {}
+            _ => {
+                text.push(' ');
+                text.push_str(&words.document.sources.text(word.span()));
+            }
+        }
+    }
+    one(
+        text,
+        "since HAProxy 2.5 there is one process; 'thread' names threads",
+    )
 }
 
 /// Lines that edited the text of heads.
@@ -215,7 +273,9 @@ fn rewrite_edited(words: &LineWords<'_>) -> Option<Rewrite> {
             ),
             None => cannot_rewrite("what it adds is no header"),
         },
-        "pass" => none("'reqpass' has no meaning without the lines it spared a request from"),
+        "pass" => cannot_rewrite(
+            "no rule lets a request off those that follow: give them the opposite condition, then remove it",
+        ),
         "del" => match header_pattern(pattern) {
             Some(header) if is_any(&header.value) => one(
                 format!("{set} del-header {}{}", header.name, words.rest(2)),
@@ -314,6 +374,7 @@ fn removed_directive(words: &LineWords<'_>, facts: &FileFacts) -> Option<Rewrite
     match words.text(0) {
         "grace" => none("'grace' stands in the global section since HAProxy 2.5"),
         "bind-process" => none("there is one process"),
+        "bind" => bind_process(words),
         "appsession" if facts.has_table => {
             cannot_rewrite("the section has a stick-table of its own")
         }

@@ -119,8 +119,41 @@ fn what_cannot_be_told_is_left() {
 }
 
 #[test]
+fn what_stands_between_other_words_is_rewritten_too() {
+    for (old, new) in [
+        (
+            "option httpchk GET / HTTP/1.1\\r\\nHost:\\ a.example\\r\\nX-A:\\ 1%",
+            &[
+                "option httpchk GET /",
+                "http-check send ver HTTP/1.1 hdr Host a.example hdr X-A 1%%",
+            ][..],
+        ),
+        ("bind :80 process all", &["bind :80"]),
+        (
+            "bind :80 process 1/2-3 name x",
+            &["bind :80 thread 2-3 name x"],
+        ),
+    ] {
+        assert_eq!(proxy(old), new, "{old}");
+    }
+}
+
+#[test]
+fn a_file_with_a_refused_line_is_not_rewritten() {
+    for line in [
+        "reqpass ^Host:",
+        "option httpchk GET / HTTP/1.0\\r\\nnothing",
+        "usesrc 192.0.2.1",
+    ] {
+        let upgraded = upgrade("t.cfg", format!("listen l\n  {line}\n").as_bytes());
+        let left: Vec<&str> = upgraded.left.iter().map(|left| left.from.trim()).collect();
+        assert_eq!((left, upgraded.changes.len()), (vec![line], 0), "{line}");
+    }
+}
+
+#[test]
 fn an_upgraded_file_loads() {
-    let old = "global\n nbproc 2\ndefaults\n mode http\n contimeout 5s\n clitimeout 5s\n srvtimeout 5s\nlisten a :80\n reqadd X:\\ y\n rspidel ^Server\n server s 192.0.2.1:80";
+    let old = "global\n nbproc 2\ndefaults\n mode http\n contimeout 5s\n clitimeout 5s\n srvtimeout 5s\nlisten a :80\n reqadd X:\\ y\n rspidel ^Server\n option httpchk GET / HTTP/1.0\\r\\nHost:\\ a\n server s 192.0.2.1:80";
     assert!(load_with_stand_ins(old).has_alerts());
     let new = String::from_utf8(upgrade("t.cfg", old.as_bytes()).text).unwrap();
     let loaded = load_with_stand_ins(&new);
