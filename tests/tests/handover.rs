@@ -522,6 +522,22 @@ fn what_needs_another_process_gets_one_without_a_failure() {
 }
 
 #[test]
+fn a_new_program_that_does_not_start_is_named_and_what_runs_goes_on() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    write(at, &configuration(port, at, ""));
+    let program = at.join("ballast");
+    Program::ballast().copy_to(&program);
+    let (_running, socket) = master(&program, at, port);
+    fs::remove_file(&program).unwrap();
+    fs::copy("/bin/false", &program).unwrap();
+    let answer = ask(&socket, "reload");
+    for part in ["Success=0\n", "/ballast does not start", "with code 1"] {
+        assert!(answer.contains(part), "{answer}");
+    }
+}
+
+#[test]
 fn a_new_program_takes_over_and_the_master_stays_the_same_process() {
     let (directory, port) = fresh();
     let at = directory.path();

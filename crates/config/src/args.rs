@@ -14,6 +14,7 @@ use ballast_syntax::{
 };
 
 use crate::context::suggestion;
+use crate::spare_words;
 
 /// The prefix of a keyword.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -414,6 +415,17 @@ impl<'a> Args<'a> {
         let Some(word) = self.peek_word() else {
             return Ok(());
         };
+        if spare_words::are_ignored(self.keyword) {
+            let message = format!(
+                "'{}' ignores what follows from '{}' on",
+                self.keyword,
+                word.text()
+            );
+            let warning = Diagnostic::warning("ignored-words", message).at(word.span());
+            self.warnings.push(warning);
+            self.at = self.line.words.len();
+            return Ok(());
+        }
         let message = format!(
             "'{}' cannot handle unexpected argument '{}'.",
             self.keyword,

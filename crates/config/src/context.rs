@@ -100,6 +100,8 @@ pub(crate) struct Context<'s> {
 /// Names that sections declare. Uses are checked when all sections are read.
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
+    /// The global section has a `description`.
+    pub has_description: bool,
     /// `http-errors` groups.
     pub error_groups: BTreeMap<String, ErrorPages>,
     /// Every other named section.

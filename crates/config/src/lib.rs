@@ -32,6 +32,7 @@ mod render;
 mod samples;
 mod section;
 mod server;
+mod spare_words;
 mod stand_ins;
 mod table;
 mod tls;

@@ -35,6 +35,7 @@ fn companions(word: &str) -> &'static str {
         Some("http-check") => " option httpchk\n",
         Some("stick") => " stick-table type ip size 1k\n",
         Some("tcp-check") => " option tcp-check\n",
+        Some("tfo") => " retry-on conn-failure empty-response response-timeout\n",
         Some("external-check") => " option external-check\n external-check command /bin/true\n",
         _ if word == "option external-check" => " external-check command /bin/true\n",
         _ if word.contains("log") => " log 192.0.2.1 local0\n",
@@ -56,7 +57,8 @@ fn around(keyword: &Keyword, line: &str) -> (String, u32) {
     } else if has(Sections::SERVER) {
         (
             format!(
-                "backend b\n mode http\n{timeouts} server other 192.0.2.9:80 check\n server s 192.0.2.1:80 {line}\nresolvers dns\nhealthcheck hc\n"
+                "backend b\n mode http\n{timeouts} server other 192.0.2.9:80 check\n server s 192.0.2.1:80 {line}\n{}resolvers dns\nhealthcheck hc\n",
+                companions(keyword.word)
             ),
             7,
         )
@@ -101,6 +103,8 @@ fn said_at(loaded: &LoadedConfig, number: u32) -> Vec<String> {
         .diagnostics
         .iter()
         .filter(|diagnostic| diagnostic.severity >= Severity::Warning)
+        // An example may be of an old name, or come after a line with its word.
+        .filter(|diagnostic| !matches!(diagnostic.code, "deprecated" | "said-twice"))
         .filter(|diagnostic| {
             diagnostic
                 .span

@@ -135,7 +135,7 @@ impl Lexer<'_> {
             self.out.ignored = Some(self.span(self.at..self.source.len()));
         }
         self.drop_empty_variables();
-        self.check_empty_words();
+        self.end_at_empty_word();
     }
 
     // === quotes and escapes ===
@@ -482,25 +482,23 @@ impl Lexer<'_> {
         });
     }
 
-    /// For most keywords, HAProxy stops at the first empty word: what follows would be lost there
-    /// without a message.
-    fn check_empty_words(&mut self) {
+    /// An empty word ends the line: HAProxy reads none of the words behind it, and warns. Directives take it for what it is.
+    fn end_at_empty_word(&mut self) {
         let words = &self.out.words;
-        let Some(empty) = words.iter().position(|word| word.text().is_empty()) else {
+        let Some(at) = words.iter().position(|word| word.text().is_empty()) else {
             return;
         };
-        if words[empty..].iter().all(|word| word.text().is_empty()) {
+        if words[0].text().starts_with('.') {
             return;
         }
-        let message = format!(
-            "word {} is empty: HAProxy may ignore what follows it",
-            empty + 1
-        );
-        let mut diagnostic = Diagnostic::warning("empty-word", message).at(words[empty].span());
-        if words[empty].is_expanded() {
+        let message =
+            format!("argument number {at} is empty and ends the line; what follows it is ignored");
+        let mut diagnostic = Diagnostic::warning("empty-word", message).at(words[at].span());
+        if words[at].is_expanded() {
             diagnostic = diagnostic.help("\"${NAME[*]}\" gives no word when the variable is empty");
         }
         self.out.diagnostics.push(diagnostic);
+        self.out.words.truncate(at);
     }
 
     fn offset(&self, at: usize) -> u32 {

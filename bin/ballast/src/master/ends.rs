@@ -161,7 +161,8 @@ impl MasterProcess<'_> {
     }
 }
 
-fn line_of_end(who: &str, end: &ChildEnd) -> String {
+/// Who ended, and how.
+pub(super) fn line_of_end(who: &str, end: &ChildEnd) -> String {
     let name = match end.signal {
         None => "Exit",
         Some(1) => "Hangup",

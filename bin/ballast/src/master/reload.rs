@@ -9,6 +9,7 @@ use ballast_net::{ChildEnd, monotonic_us};
 use ballast_reconcile::{LOADED, console_line};
 use ballast_syntax::Severity;
 
+use super::ends::line_of_end;
 use super::supervisor::tell_supervisor;
 use super::{
     ANSWER_TIMEOUT, MasterPhase, MasterProcess, SNAPSHOT_TIMEOUT, START_TIMEOUT, StartReason,
@@ -50,7 +51,9 @@ impl MasterProcess<'_> {
             return match spawn_config_check(&self.program) {
                 Ok(pid) => self.phase = MasterPhase::CheckingProgram { pid },
                 Err(error) => {
-                    self.finish_reload(Err(format!("The new program does not start: {error}.\n")));
+                    let path = self.program.path.display();
+                    let text = format!("The new program {path} does not start: {error}.\n");
+                    self.finish_reload(Err(text));
                 }
             };
         }
@@ -202,8 +205,12 @@ impl MasterProcess<'_> {
                 exec_at: Instant::now() + ANSWER_TIMEOUT,
             };
         } else {
-            let text = "The new program does not start, or refuses the configuration.\n";
-            self.finish_reload(Err(text.into()));
+            let path = self.program.path.display();
+            let end = line_of_end("its check", end);
+            let text = format!(
+                "The new program {path} does not start, or refuses the configuration: {end}.\n"
+            );
+            self.finish_reload(Err(text));
         }
     }
 

@@ -86,6 +86,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("nogetaddrinfo", Sections::GLOBAL, "", "resolves names by gethostbyname", check::none).ignored("the system's resolver is asked in one way"),
     R::new("nokqueue", Sections::GLOBAL, "", "another way to wait for sockets", check::none).ignored("epoll is the only one"),
     R::new("nopoll", Sections::GLOBAL, "", "another way to wait for sockets", check::none).ignored("epoll is the only one"),
+    R::new("quick-exit", Sections::GLOBAL, "", "ends without freeing memory", check::none).ignored("the system takes the memory of a process that ends"),
     R::new("no-quic", Sections::GLOBAL, "", "no QUIC", check::none).ignored("there is no QUIC to turn off"),
     R::new("noreuseport", Sections::GLOBAL, "", "binds without SO_REUSEPORT", |global, args, _| {
         global.no_reuseport = true;

@@ -111,7 +111,8 @@ pub(super) const ROWS: &[R] = &[
         Sections::GLOBAL,
         "<text>",
         "text shown by statistics",
-        |global, args, _| {
+        |global, args, context| {
+            context.declarations.has_description = true;
             if args.is_empty() {
                 return Err(args.missing_argument("a string argument"));
             }

@@ -170,8 +170,10 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("tune.ssl.capture-buffer-size 100", "tune.ssl.capture-buffer-size -1"),
-    R::new("tune.ssl.capture-cipherlist-size", Sections::GLOBAL, "<number>", "the same in its old name", |global, args, _| {
+    R::new("tune.ssl.capture-cipherlist-size", Sections::GLOBAL, "<number>", "the same in its old name", |global, args, context| {
         global.tls.capture_bytes = count(args)?;
+        let message = "'tune.ssl.capture-cipherlist-size' is deprecated: please use 'tune.ssl.capture-buffer-size'";
+        context.warn("deprecated", message.to_owned(), args.keyword_span());
         args.end()
     })
     .examples("tune.ssl.capture-cipherlist-size 100", "tune.ssl.capture-cipherlist-size -1"),

@@ -294,6 +294,7 @@ pub(super) const QUIC_ROWS: &[R] = noted! { QUIC;
     "tune.quic.fe.tx.udp-gso", "on | off", "several packets in one call", ["on" "off"], "on";
     "tune.quic.frontend.conn-tx-buffers.limit", "<number>", "send buffers of a connection", (1 ..), "30";
     "tune.quic.frontend.glitches-threshold", "<number>", "odd frames until the connection ends", (1 ..), "10";
+    "tune.quic.frontend.default-max-window-size", "<size>", "largest congestion window", (10240 .. 4294967296), "1m";
     "tune.quic.frontend.max-data-size", "<size>", "receive window of a connection", (1 .. 4294967295), "1m";
     "tune.quic.frontend.max-idle-timeout", "<timeout>", "longest silence", time, "30s";
     "tune.quic.frontend.max-streams-bidi", "<number>", "streams on one connection", (1 ..), "100";

@@ -107,12 +107,16 @@ fn warn_of_missing_lines(draft: &ProxyDraft, context: &mut Context<'_>) {
         diagnostic.span = draft.span;
         context.report(diagnostic);
     }
-    if draft.is_back() && draft.front.default_backend.is_some() && !draft.servers.is_empty() {
+    if draft.is_front()
+        && draft.is_back()
+        && draft.front.default_backend.is_some()
+        && !draft.servers.is_empty()
+    {
         let message =
             format!("'default_backend' of {title} takes all traffic away from its own servers");
         report(
             context,
-            Severity::Diag,
+            Severity::Warning,
             "unused-servers",
             message,
             draft.default_backend_span,

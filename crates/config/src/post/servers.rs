@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use ballast_model::{Address, CheckMethod, CheckRule};
+use ballast_model::{Address, CheckMethod, CheckRule, RetryOn};
 use ballast_syntax::{Diagnostic, Severity};
 
 use super::states;
@@ -62,11 +62,32 @@ pub(super) fn check(
         ports(server_draft, &title, check_port, context);
         agent(server_draft);
         checks(server_draft, (&title, &draft.name), context);
+        fast_open(server_draft, &draft.name, &draft.back.retry_on, context);
         if server_draft.server.source.is_none() && draft.back.source.is_some() {
             server_draft.server.source.clone_from(&draft.back.source);
         }
     }
     draft.servers = servers;
+}
+
+/// What is sent within the first packet may be lost with it: the backend must be able to send it again.
+fn fast_open(
+    server_draft: &ServerDraft,
+    backend: &str,
+    retry_on: &RetryOn,
+    context: &mut Context<'_>,
+) {
+    let repeats = retry_on.conn_failure && retry_on.empty_response && retry_on.response_timeout;
+    if !server_draft.server.tcp_fast_open || repeats {
+        return;
+    }
+    let message = format!(
+        "'server {backend}/{}' : with 'tfo' the backend needs 'retry-on' with at least 'conn-failure', 'empty-response' \
+         and 'response-timeout', or a connection that fails is not tried again",
+        server_draft.server.name
+    );
+    let span = server_draft.span;
+    super::report(context, Severity::Warning, "tfo-retries", message, span);
 }
 
 /// Reports two servers with one name, or with one cookie.

@@ -83,11 +83,20 @@ pub(super) const ROWS: &[R] = &[
         Sections::PROXIES,
         "<time>",
         "longest wait for what 'tcp-request content' rules look at",
-        |draft, args, _| {
+        |draft, args, context| {
             named_defaults(draft, args)?;
             let delay = args.time("a positive delay in milliseconds")?;
+            args.end()?;
+            if draft.common.rules.request_inspect_delay.is_some() {
+                let message = format!(
+                    "ignoring tcp-request inspect-delay (was already defined) in {}",
+                    draft.title()
+                );
+                context.warn("said-twice", message, args.keyword_span());
+                return Ok(());
+            }
             draft.common.rules.request_inspect_delay = Some(delay);
-            args.end()
+            Ok(())
         },
     )
     .examples(
@@ -107,11 +116,20 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "<time>",
         "longest wait for what 'tcp-response content' rules look at",
-        |draft, args, _| {
+        |draft, args, context| {
             named_defaults(draft, args)?;
             let delay = args.time("a positive delay in milliseconds")?;
+            args.end()?;
+            if draft.common.rules.response_inspect_delay.is_some() {
+                let message = format!(
+                    "ignoring tcp-response inspect-delay (was already defined) in {}",
+                    draft.title()
+                );
+                context.warn("said-twice", message, args.keyword_span());
+                return Ok(());
+            }
             draft.common.rules.response_inspect_delay = Some(delay);
-            args.end()
+            Ok(())
         },
     )
     .examples(

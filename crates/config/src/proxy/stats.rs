@@ -169,6 +169,13 @@ pub(super) const ROWS: &[R] = &[
         "show the machine's name",
         |draft, args, _| {
             let name = args.next().unwrap_or_default().to_owned();
+            let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            if !name.chars().all(is_fit) {
+                let message = format!(
+                    "'stats show-node' : a name has letters, digits, '-' and '_' (got '{name}')"
+                );
+                return Err(args.wrong(message));
+            }
             page(draft, args).node = Some(name);
             args.rest();
             Ok(())
@@ -181,8 +188,12 @@ pub(super) const ROWS: &[R] = &[
         Sections::PROXIES,
         "[ <text> ]",
         "show a description",
-        |draft, args, _| {
+        |draft, args, context| {
             let description = text(args);
+            if description.is_empty() && !context.declarations.has_description {
+                let message = "'stats show-desc' has nothing to show: it needs a text, or 'description' in the global section";
+                context.warn("no-description", message.to_owned(), args.keyword_span());
+            }
             page(draft, args).description = Some(description);
             Ok(())
         },

@@ -25,6 +25,13 @@ macro_rules! timeout {
             |$draft, args, context| {
                 let of = $draft.title();
                 let time = limit(args, &of, context)?;
+                let before = [$($field),+][0];
+                let said = &mut $draft.section_state.timeouts;
+                let inherited = *said.entry($word).or_insert(before);
+                if before != inherited {
+                    let message = concat!("overwriting 'timeout ", $word, "' which was already specified");
+                    context.warn("said-twice", message.to_owned(), args.keyword_span());
+                }
                 $($field = time;)+
                 Ok(())
             },

@@ -1,5 +1,8 @@
 //! The state of a proxy section while it is read, beside the model.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use ballast_expr::{ConfigLine, ExpressionReference, SampleKind};
 use ballast_syntax::Span;
 
@@ -34,6 +37,8 @@ pub(crate) struct ProxySectionState {
     pub ordered: Vec<&'static str>,
     /// The place of this section's first `stats` line: it has a page of its own.
     pub stats: Option<Span>,
+    /// The timeouts that the section names, with what it had before.
+    pub timeouts: BTreeMap<&'static str, Option<Duration>>,
 }
 
 /// A rule that looks keys up in a table.
@@ -70,6 +75,7 @@ impl ProxySectionState {
         self.ordered.clear();
         self.table_uses.clear();
         self.stats = None;
+        self.timeouts.clear();
         self.check.begin();
     }
 }

@@ -125,6 +125,10 @@ fn load(
         let value = args.text("a value")?;
         match text {
             "crt" => crt = Some(value),
+            "alias" if value.starts_with('/') => {
+                let message = format!("an alias cannot begin with '/' (got '{value}')");
+                return Err(args.wrong(message));
+            }
             "alias" => alias = Some(value),
             "domains" => load.domains = protocols(value),
             _ => {

@@ -10,6 +10,7 @@ use crate::args::Args;
 use crate::check;
 use crate::context::Context;
 use crate::keyword::{Row, Sections};
+use crate::section::header::invalid_char;
 
 /// A row of this file's table.
 type R = Row<PlainSectionDraft>;
@@ -27,7 +28,7 @@ pub(super) const RESOLVERS: &[R] = &[
         "<nb>",
         "largest answer that is announced",
         |_, args, _| {
-            args.number("a size", 512..=65535)?;
+            args.number("a size", 12..=65535)?;
             args.end()
         },
     )
@@ -61,6 +62,10 @@ pub(super) const RESOLVERS: &[R] = &[
         "a server that is asked",
         |draft, args, context| {
             let name = args.text("a name and an address")?;
+            if let Some(bad) = invalid_char(name) {
+                let message = format!("character '{bad}' is not permitted in server name '{name}'");
+                return Err(args.wrong(message));
+            }
             if draft.members.iter().any(|known| known == name) {
                 return Err(args.wrong(format!("nameserver '{name}' is declared twice")));
             }

@@ -91,6 +91,12 @@ fn template(
     let what = "<prefix> <nb | range> <addr>[:<port>] as arguments.";
     let prefix = args.word(what)?.text();
     check_name(args, prefix)?;
+    // A server may have a colon in its name, which a number does not follow.
+    if prefix.contains(':') {
+        let message =
+            format!("character ':' is not permitted in server-template prefix '{prefix}'");
+        return Err(args.wrong(message));
+    }
     let text = args.word(what)?.text();
     let range = template_range(text).ok_or_else(|| {
         args.wrong(format!(
@@ -216,6 +222,17 @@ fn address(
     Ok(())
 }
 
+/// What is ignored on a `default-server` line, with a warning.
+const NOT_FOR_DEFAULTS: &[&str] = &[
+    "guid",
+    "id",
+    "no-sslv3",
+    "no-tlsv10",
+    "no-tlsv11",
+    "no-tlsv12",
+    "no-tlsv13",
+];
+
 /// The words after the address. Without a `backend` they are those of `default-server`.
 fn words(
     server_draft: &mut ServerDraft,
@@ -242,10 +259,12 @@ fn words(
             context.report(suggestion(diagnostic, text, known));
             continue;
         };
-        if backend.is_none() && matches!(name, "id" | "guid") {
+        if backend.is_none() && NOT_FOR_DEFAULTS.contains(&name) {
             let message = format!("'{name}' option is not accepted in default-server sections");
-            context.report(Diagnostic::alert("misplaced-keyword", message).at(word.span()));
-            args.next_word();
+            context.report(Diagnostic::warning("misplaced-keyword", message).at(word.span()));
+            if !row.keyword.args.is_empty() {
+                args.next_word();
+            }
             continue;
         }
         let mut param_args = args.for_param(row.keyword.word);

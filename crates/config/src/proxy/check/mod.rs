@@ -79,6 +79,18 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
             context.warn("ignored-check", message, *span);
         }
     }
+    if let (Some((command, span)), None) = (&words.command, &words.path)
+        && !command.starts_with('/')
+    {
+        let message = format!(
+            "{title} : 'external-check command' does not begin with '/', and there is no 'external-check path'"
+        );
+        let alert = Diagnostic::alert("relative-command", message);
+        context.report(match *span {
+            Some(span) => alert.at(span),
+            None => alert,
+        });
+    }
     if is_external && words.command.is_none() {
         let message = format!(
             "{title} : 'option external-check' unable to find required 'external-check command'"
