@@ -688,8 +688,8 @@ struct SessionCache {
     sessions: Arc<dyn StoresServerSessions>,
 }
 
-/// The cache of the process, made anew when `tune.ssl.cachesize` changes. A block is one session
-/// here, and about 200 bytes in HAProxy (manual, "tune.ssl.cachesize").
+/// The cache of the process, made anew when `tune.ssl.cachesize` changes. A block is one session here, and about 200 bytes
+/// in HAProxy (manual, "tune.ssl.cachesize"). It takes its room at once: it holds four million sessions at most.
 fn process_sessions(global: &GlobalTls) -> Arc<dyn StoresServerSessions> {
     static CACHE: Mutex<Option<SessionCache>> = Mutex::new(None);
     let mut held = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -699,7 +699,7 @@ fn process_sessions(global: &GlobalTls) -> Arc<dyn StoresServerSessions> {
     }
     let sessions: Arc<dyn StoresServerSessions> = match blocks {
         0 => Arc::new(NoServerSessionStorage {}),
-        blocks => ServerSessionMemoryCache::new(blocks as usize),
+        blocks => ServerSessionMemoryCache::new((blocks as usize).min(1 << 22)),
     };
     *held = Some(SessionCache {
         blocks,

@@ -95,6 +95,7 @@ const ONCE: &[(&str, &str, bool)] = &[
     ("server-state-file", "server-state-file", false),
     ("spread-checks", "spread-checks", false),
     ("stats-file", "stats-file", false),
+    ("tune.maxaccept", "tune.maxaccept", false),
     ("tune.maxpollevents", "tune.maxpollevents", false),
     (
         "tune.notsent-lowat.client",

@@ -309,7 +309,11 @@ fn ciphers(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<String, Dia
 
 fn count(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
     let text = args.text("a positive numeric value.")?;
-    text.parse().map_err(|_| {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| i32::try_from(*number).is_ok());
+    number.ok_or_else(|| {
         args.wrong(format!(
             "'{}' expects a positive numeric value.",
             args.keyword()

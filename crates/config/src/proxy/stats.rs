@@ -169,10 +169,10 @@ pub(super) const ROWS: &[R] = &[
         "show the machine's name",
         |draft, args, _| {
             let name = args.next().unwrap_or_default().to_owned();
-            let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
             if !name.chars().all(is_fit) {
                 let message = format!(
-                    "'stats show-node' : a name has letters, digits, '-' and '_' (got '{name}')"
+                    "'stats show-node' : a name has letters, digits, '-', '_' and '.' (got '{name}')"
                 );
                 return Err(args.wrong(message));
             }
