@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use ballast_syntax::{Diagnostic, TimeUnit};
+use ballast_syntax::{Diagnostic, SectionKind, TimeUnit};
 
 use crate::args::Args;
 use crate::context::Context;
@@ -28,7 +28,7 @@ macro_rules! timeout {
                 let before = [$($field),+][0];
                 let said = &mut $draft.section_state.timeouts;
                 let inherited = *said.entry($word).or_insert(before);
-                if before != inherited {
+                if before != inherited && $draft.kind != SectionKind::Defaults {
                     let message = concat!("overwriting 'timeout ", $word, "' which was already specified");
                     context.warn("said-twice", message.to_owned(), args.keyword_span());
                 }
