@@ -80,7 +80,7 @@ pub enum CheckRule {
     /// `http-check send`.
     HttpSend(HttpCheckSend),
     /// `http-check expect` or `tcp-check expect`.
-    Expect(CheckExpect),
+    Expect(Box<CheckExpect>),
     /// `set-var` or `set-var-fmt`.
     SetVar(CheckVariable),
     /// `unset-var`.

@@ -40,7 +40,7 @@ pub(super) const ROWS: &[R] = &[
         "what the answer to a check must hold",
         |draft, args, context| {
             let rule = expect::expect(draft, args, context, true)?;
-            push(draft, args, CheckRule::Expect(rule))
+            push(draft, args, CheckRule::Expect(Box::new(rule)))
         },
     )
     .examples(

@@ -159,9 +159,9 @@ fn http_rules(option: &HttpCheckSend, written: Vec<CheckRule>) -> Vec<CheckRule>
         .iter()
         .any(|rule| matches!(rule, CheckRule::Expect(_)));
     if !expects {
-        rules.push(CheckRule::Expect(expectation(ExpectSubject::Status(vec![
-            (200, 399),
-        ]))));
+        rules.push(CheckRule::Expect(Box::new(expectation(
+            ExpectSubject::Status(vec![(200, 399)]),
+        ))));
     }
     rules
 }

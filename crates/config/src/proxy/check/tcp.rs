@@ -74,7 +74,7 @@ pub(super) const ROWS: &[R] = &[
         "what the answer to a check must hold",
         |draft, args, context| {
             let rule = expect::expect(draft, args, context, false)?;
-            push(draft, args, CheckRule::Expect(rule));
+            push(draft, args, CheckRule::Expect(Box::new(rule)));
             Ok(())
         },
     )

@@ -148,7 +148,7 @@ fn not(subject: ExpectSubject) -> Vec<CheckRule> {
 fn with(subject: ExpectSubject, change: impl FnOnce(&mut CheckExpect)) -> Vec<CheckRule> {
     let mut expect = expect(subject);
     change(&mut expect);
-    vec![CheckRule::Expect(expect)]
+    vec![CheckRule::Expect(Box::new(expect))]
 }
 
 fn format(text: &str) -> LogFormat {
@@ -336,7 +336,7 @@ fn tcp_contents() {
             vec![
                 connect(),
                 CheckRule::Comment("waits".into()),
-                CheckRule::Expect(expect(text("+OK"))),
+                CheckRule::Expect(Box::new(expect(text("+OK")))),
             ],
             banner,
             L7Response,
@@ -397,9 +397,11 @@ fn tcp_contents() {
             vec![
                 connect(),
                 send("PING\r\n"),
-                CheckRule::Expect(expect(text("+PONG"))),
+                CheckRule::Expect(Box::new(expect(text("+PONG")))),
                 send("INFO\r\n"),
-                CheckRule::Expect(expect(ExpectSubject::Regex("role:(master|primary)".into()))),
+                CheckRule::Expect(Box::new(expect(ExpectSubject::Regex(
+                    "role:(master|primary)".into(),
+                )))),
             ],
             pong,
             L7Ok,
