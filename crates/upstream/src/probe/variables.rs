@@ -50,12 +50,11 @@ impl<'a> ProbeVariables<'a> {
                 let bounds = VariableBounds::new(limits, || 0, process);
                 self.own.assign(name, value, bounds);
             }
-            VarScope::Proc => {
+            VarScope::Proc
                 // A variable that does not fit is not set, as in the other scopes.
-                if process.set(&name.name, value).is_ok() {
+                if process.set(&name.name, value).is_ok() => {
                     self.own.assign(name, value, VariableBounds::default());
                 }
-            }
             _ => {}
         }
     }
