@@ -16,13 +16,13 @@
 //!
 //! Without `maxconn` the largest one is taken for which `maxsock` stays within what the system
 //! gives (the hard limit of open files, `ulimit-n`, `fd-hard-limit`, a million), and, where memory is
-//! limited ([`MemoryBudget`]), for which two buffers and 3.9 kB fit for each connection; of it the two
-//! first digits count, and it is at least 100.
+//! limited ([`MemoryBudget`]), which fits; of it the two first digits count, and it is at least 100, unless
+//! memory is limited so closely that not even those fit.
 //!
 //! A `maxconn` that is written is bounded by memory too. Where the system would refuse more (`-m`,
-//! RLIMIT_AS), for which so much fits as above: a connection that is served takes it. A control group may
-//! be used up by connections that wait, as most do, and what happens then is decided then: there as many
-//! are allowed as fit when all of them wait.
+//! RLIMIT_AS), a connection takes two buffers and 3.9 kB: one that is served does. In a control group most
+//! connections wait, and what happens when they do not is decided then: there as many are allowed as fit
+//! when all of them wait.
 
 use ballast_model::{Config, Global, ProxyCommon};
 use ballast_net::{Resource, ResourceLimit, limit, raise_open_files, set_limit};
@@ -123,16 +123,13 @@ impl ProcessLimits {
                 // Two descriptors each, and half a one for a pipe.
                 _ => free * 2 / 5,
             };
-            let by_memory = needs
-                .memory
-                .map(|memory| memory.bytes / ResourceNeeds::connection_bytes(global));
-            let count = match by_memory {
-                Some(by_memory) => round(by_descriptors.min(by_memory)),
+            let by_memory = needs.connection_count_max(global);
+            let count = match needs.memory {
+                Some(_) => round(by_descriptors.min(u64::from(by_memory))),
                 None => by_descriptors,
             };
             let count = u32::try_from(count).unwrap_or(u32::MAX);
-            let bounded = count.max(CONNECTION_COUNT_MIN);
-            bounded.min(needs.connection_count_max(global).max(count))
+            count.max(CONNECTION_COUNT_MIN).min(by_memory)
         });
         let pipes = pipes_written.unwrap_or_else(|| needs.spliced.min(connections) / 4);
         let sockets = 2 * u64::from(connections) + reserve + 2 * u64::from(pipes);
@@ -218,7 +215,7 @@ impl ResourceNeeds {
         2 * u64::from(global.tune.buffer_bytes) + CONNECTION_BYTES
     }
 
-    /// The largest `maxconn` that may be written, as far as memory goes.
+    /// The largest `maxconn`, as far as memory goes.
     fn connection_count_max(&self, global: &Global) -> u32 {
         let Some(memory) = self.memory else {
             return u32::MAX;

@@ -34,6 +34,7 @@ use ballast_worker::{Signals, Stream, block_on, select, sleep_until, spawn_servi
 
 use crate::args::Options;
 use crate::console;
+use crate::memory;
 use crate::process::write_pid;
 use crate::ready::ReadyNotifier;
 use crate::reexec::Inheritance;
@@ -75,6 +76,7 @@ pub(crate) fn run(
         console::alert("-f -: a worker cannot read the standard input again; name a file.");
         return Err(1);
     }
+    memory::keep_reserve(None);
     let mut cli_binds = Vec::new();
     for address in &options.master_sockets {
         cli_binds.push(cli_binds::open(address)?);

@@ -37,6 +37,7 @@ listen web
     bind 127.0.0.1:PORT
     stick-table type string len 32 size 1m expire 1m store http_req_cnt
     http-request track-sc0 uuid
+    http-request set-header x-value %[path,map(DIR/a.map)]
     server app1 127.0.0.1:SERVER
 ";
 
@@ -63,6 +64,7 @@ impl Fixture {
             .replace("PORT", &port.to_string())
             .replace("SERVER", &server_port.to_string());
         fs::write(directory.path().join("a.cfg"), config).unwrap();
+        fs::write(directory.path().join("a.map"), "x y\n").unwrap();
         let out = File::create(directory.path().join("out")).unwrap();
         let child = Command::new("sh")
             .args(["-c", &format!("ulimit -n 8192; {line}"), "sh"])
@@ -241,6 +243,27 @@ fn what_the_system_refuses_is_survived_and_told() {
         assert_eq!(Fixture::count(process.ask(200), 200), 200);
     }
     assert!(process.info("PoolFailed") > 0);
+}
+
+/// What commands add stays: they are refused before nothing is left.
+#[test]
+fn commands_add_nothing_while_memory_is_short() {
+    let mut process = Fixture::start("ulimit -v 60000; exec \"$@\"", &[]);
+    let map = process.path("a.map").display().to_string();
+    let mut said = String::new();
+    for round in 0..2000 {
+        let entry = |at: u32| format!("key-{}-{} value\n", "k".repeat(30), round * 200 + at);
+        let entries: String = (0..200).map(entry).collect();
+        said = process.command(&format!("add map {map} <<\n{entries}"));
+        if said.trim() != "" {
+            break;
+        }
+    }
+    assert!(said.contains("Out of memory: nothing is added"), "{said}");
+    assert!(process.is_running(), "{}", process.said());
+    assert_eq!(process.command(&format!("clear map {map}")).trim(), "");
+    process.until_said("Memory is no longer short. ");
+    assert_eq!(Fixture::count(process.ask(100), 200), 100);
 }
 
 /// Where the kernel kills who uses too much, less is used.

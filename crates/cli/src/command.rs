@@ -55,6 +55,11 @@ impl CommandCall<'_> {
 }
 
 impl Command {
+    /// Whether it makes the process larger for good.
+    pub(crate) fn adds(&self) -> bool {
+        matches!(self.words.first(), Some(&("add" | "new")))
+    }
+
     /// A row for callers of any level.
     pub(crate) const fn new(
         words: &'static [&'static str],

@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use ballast_expr::{bytes_of_text, is_text};
 use ballast_model::SeverityOutput;
+use ballast_net::is_memory_short;
 use ballast_stats::escape_json;
 use ballast_worker::{Stream, WorkUnit, hold, select, sleep, take_turns, timeout, yield_now};
 
@@ -328,6 +329,11 @@ impl Conversation {
         }
         if self.session.level < row.level {
             return CommandOutcome::Answer(CommandAnswer::denied());
+        }
+        if is_memory_short() && (row.adds() || input.payload.is_some()) {
+            return CommandOutcome::Answer(CommandAnswer::error(
+                "Out of memory: nothing is added until there is some again.",
+            ));
         }
         let commands = self.commands();
         let answer = (row.handler)(&mut CommandCall {
