@@ -180,6 +180,10 @@ pub(crate) enum LimitReached {
     Memory,
 }
 
+/// So many connections are accepted even when memory is short: those that are served find out whether there is
+/// some again, and it may not be connections that use it.
+const CONNECTIONS_WITHOUT_MEMORY: u32 = 64;
+
 /// How often it is looked whether there is memory again.
 const MEMORY_PAUSE: Duration = Duration::from_millis(50);
 
@@ -226,12 +230,14 @@ impl Listener {
 
     /// How many connections may be accepted now, at least one.
     pub(crate) fn room(&self) -> Result<usize, LimitReached> {
-        if memory_pressure() > MemoryPressure::None {
-            return Err(LimitReached::Memory);
-        }
         let settings = self.settings.load();
         let state = &self.state;
         let process = &self.shared.process;
+        if memory_pressure() > MemoryPressure::None
+            && process.connections.current() >= CONNECTIONS_WITHOUT_MEMORY
+        {
+            return Err(LimitReached::Memory);
+        }
         let mut room = u32::MAX;
         let mut look = |now: u32, max: u32, shut: LimitReached| {
             let left = max.saturating_sub(now);

@@ -39,6 +39,7 @@ static RESERVE: Reserve = Reserve {
 };
 static PRESSURE: AtomicU8 = AtomicU8::new(MemoryPressure::None as u8);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
+static REFUSED_BY_SYSTEM: AtomicU64 = AtomicU64::new(0);
 
 /// Takes memory from the system, and where that refuses, from the reserve. To be a program's
 /// `#[global_allocator]`; [`keep_memory_reserve`] makes the reserve.
@@ -114,6 +115,24 @@ pub fn set_memory_pressure(pressure: MemoryPressure) {
     PRESSURE.store(pressure as u8, Ordering::Relaxed);
 }
 
+/// As [`set_memory_pressure`], unless something else was noted since `before` was read.
+pub fn change_memory_pressure(before: MemoryPressure, pressure: MemoryPressure) {
+    let (before, pressure) = (before as u8, pressure as u8);
+    // Whoever was faster knows more.
+    let _ = PRESSURE.compare_exchange(before, pressure, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Allocations that the system refused since the start.
+pub fn system_refusals() -> u64 {
+    REFUSED_BY_SYSTEM.load(Ordering::Relaxed)
+}
+
+fn note_refusal() {
+    set_memory_pressure(MemoryPressure::Short);
+    REFUSED.fetch_add(1, Ordering::Relaxed);
+    REFUSED_BY_SYSTEM.fetch_add(1, Ordering::Relaxed);
+}
+
 /// Whether memory is short ([`MemoryPressure::Short`]).
 pub fn is_memory_short() -> bool {
     memory_pressure() == MemoryPressure::Short
@@ -161,15 +180,24 @@ pub fn has_memory(count: usize, bytes: usize) -> bool {
 }
 
 /// A box of zeroes for a caller that can go on without: `None` when memory is short, or becomes so.
+#[expect(unsafe_code, reason = "a block of the system, without the reserve")]
 pub fn try_zeroed(bytes: usize) -> Option<Box<[u8]>> {
     if is_memory_short() {
         REFUSED.fetch_add(1, Ordering::Relaxed);
         return None;
     }
-    let mut zeroed = Vec::new();
-    zeroed.try_reserve_exact(bytes).ok()?;
-    zeroed.resize(bytes, 0);
-    Some(zeroed.into_boxed_slice())
+    let layout = Layout::array::<u8>(bytes)
+        .ok()
+        .filter(|layout| layout.size() > 0)?;
+    // SAFETY: the layout is not empty.
+    let block = unsafe { System.alloc_zeroed(layout) };
+    if block.is_null() {
+        note_refusal();
+        return None;
+    }
+    // SAFETY: so many zeroes of the system's allocator, which is where blocks outside of the region are
+    // given back to, by this layout.
+    Some(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(block, bytes)) })
 }
 
 impl Reserve {
@@ -184,8 +212,7 @@ impl Reserve {
     /// A block for `layout`; null when none is left.
     #[cold]
     fn allocate(&self, layout: Layout) -> *mut u8 {
-        set_memory_pressure(MemoryPressure::Short);
-        REFUSED.fetch_add(1, Ordering::Relaxed);
+        note_refusal();
         let Some(class) = class_of(layout) else {
             return ptr::null_mut();
         };
@@ -223,9 +250,23 @@ impl Blocks {
         let offset = self.used.next_multiple_of(bytes.min(ALIGN_MAX));
         let end = offset + bytes;
         if end > region_bytes {
-            return None;
+            return self.split(class, begin);
         }
         self.used = end;
+        Some(offset)
+    }
+
+    /// A part of a larger free block: its other parts are free blocks then.
+    fn split(&mut self, class: usize, begin: usize) -> Option<usize> {
+        let larger = (class + 1..BLOCK_SIZES).find(|&larger| self.free[larger] != 0)?;
+        let offset = self.take(larger, begin, 0)?;
+        for part in class..larger {
+            self.give_back(
+                part,
+                offset + (1 << (BLOCK_BITS_MIN as usize + part)),
+                begin,
+            );
+        }
         Some(offset)
     }
 
@@ -363,6 +404,26 @@ mod tests {
         assert!(!is_memory_short());
         set_memory_pressure(MemoryPressure::None);
         assert_eq!(memory_pressure(), MemoryPressure::None);
+    }
+
+    #[test]
+    fn a_large_free_block_is_parted() {
+        let mut memory = vec![0_u64; 1 << 17];
+        let begin = memory.as_mut_ptr().expose_provenance();
+        let mut blocks = Blocks {
+            used: 0,
+            free: [0; BLOCK_SIZES],
+        };
+        let whole = blocks.take(BLOCK_SIZES - 1, begin, 1 << 20).unwrap();
+        assert_eq!(blocks.take(0, begin, 1 << 20), None, "all is used");
+        blocks.give_back(BLOCK_SIZES - 1, whole, begin);
+        let mut taken = Vec::new();
+        while let Some(offset) = blocks.take(0, begin, 1 << 20) {
+            taken.push(offset);
+        }
+        taken.sort_unstable();
+        let all: Vec<usize> = (0..1 << 15).map(|at| at * 32).collect();
+        assert_eq!(taken, all);
     }
 
     #[test]

@@ -9,12 +9,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use ballast_net::has_memory;
 use pin_project_lite::pin_project;
 use tokio::task::JoinHandle;
 
 use crate::panic_report::PanicReport;
-use crate::{burst, context, shared, timer, turn};
+use crate::{burst, context, now, shared, sleep, timer, turn};
 
 /// A task; dropping this lets it run on.
 #[derive(Debug)]
@@ -98,14 +100,30 @@ impl Drop for Hold {
     }
 }
 
+/// What a thread needs, about.
+const THREAD_BYTES: usize = 4 << 20;
+
+/// How long work waits for the memory of a thread, and how often it is looked for.
+const THREAD_WAIT_MAX: Duration = Duration::from_secs(5);
+const THREAD_WAIT: Duration = Duration::from_millis(50);
+
 /// Runs `work`, which may block (a name look-up, a file), on a thread for such work and waits for
 /// it as a task.
 ///
 /// # Errors
-/// [`TaskEnd::Panicked`] if it panicked.
+/// [`TaskEnd::Panicked`] if it panicked; [`TaskEnd::Aborted`] if there was no memory for a thread for
+/// [`THREAD_WAIT_MAX`].
 pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, TaskEnd> {
+    // A thread that cannot set up its stacks ends the process.
+    let until = now() + THREAD_WAIT_MAX;
+    while !has_memory(1, THREAD_BYTES) {
+        if now() >= until {
+            return Err(TaskEnd::Aborted);
+        }
+        sleep(THREAD_WAIT).await;
+    }
     tokio::task::spawn_blocking(work).await.map_err(|e| {
         if e.is_panic() {
             TaskEnd::Panicked

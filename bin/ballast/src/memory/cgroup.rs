@@ -20,12 +20,14 @@ const STAT_BYTES_MAX: usize = 16 << 10;
 /// The group with the smallest limit among those that this process is in.
 #[derive(Debug)]
 pub(crate) struct CgroupMemory {
+    /// At the last look: it may be changed while the group lives.
     limit_bytes: u64,
     /// Open since before the chroot, which hides them.
+    limit: File,
     usage: File,
     statistics: File,
-    /// The name of the line of the file cache that can be given up at once.
-    inactive_line: &'static str,
+    /// The names of the lines of cached files.
+    cached_lines: [&'static str; 2],
     text: Vec<u8>,
 }
 
@@ -33,19 +35,19 @@ pub(crate) struct CgroupMemory {
 struct Version {
     limit: &'static str,
     usage: &'static str,
-    inactive_line: &'static str,
+    cached_lines: [&'static str; 2],
 }
 
 const VERSION_2: Version = Version {
     limit: "memory.max",
     usage: "memory.current",
-    inactive_line: "inactive_file ",
+    cached_lines: ["active_file", "inactive_file"],
 };
 
 const VERSION_1: Version = Version {
     limit: "memory.limit_in_bytes",
     usage: "memory.usage_in_bytes",
-    inactive_line: "total_inactive_file ",
+    cached_lines: ["total_active_file", "total_inactive_file"],
 };
 
 impl CgroupMemory {
@@ -85,9 +87,10 @@ impl CgroupMemory {
         let (limit_bytes, directory, version) = smallest?;
         Some(Self {
             limit_bytes,
+            limit: File::open(directory.join(version.limit)).ok()?,
             usage: File::open(directory.join(version.usage)).ok()?,
             statistics: File::open(directory.join("memory.stat")).ok()?,
-            inactive_line: version.inactive_line,
+            cached_lines: version.cached_lines,
             text: vec![0; STAT_BYTES_MAX],
         })
     }
@@ -97,16 +100,19 @@ impl CgroupMemory {
         self.limit_bytes
     }
 
-    /// What is used now, without files that the kernel would give up at once; `None` where it cannot be
-    /// read.
+    /// What is used now, without cached files, which the kernel gives up before it kills; `None` where it
+    /// cannot be read. The limit is read again.
     pub(crate) fn used_bytes(&mut self) -> Option<u64> {
+        let limit = read(&self.limit, &mut self.text)?.trim();
+        self.limit_bytes = limit.parse().unwrap_or(u64::MAX);
         let used: u64 = read(&self.usage, &mut self.text)?.trim().parse().ok()?;
         let statistics = read(&self.statistics, &mut self.text)?;
-        let inactive = statistics
-            .lines()
-            .find_map(|line| line.strip_prefix(self.inactive_line));
-        let inactive = inactive.and_then(|number| number.trim().parse().ok());
-        Some(used.saturating_sub(inactive.unwrap_or(0)))
+        let cached = statistics.lines().filter_map(|line| {
+            let (name, number) = line.split_once(' ')?;
+            let is_cached = self.cached_lines.contains(&name);
+            is_cached.then(|| number.trim().parse::<u64>().unwrap_or(0))
+        });
+        Some(used.saturating_sub(cached.sum()))
     }
 }
 
@@ -138,7 +144,7 @@ mod tests {
                 ("a/memory.current", "350000\n"),
                 (
                     "a/memory.stat",
-                    "anon 5\ninactive_file 50000\nactive_file 7\n",
+                    "anon 5\ninactive_file 49000\nactive_file 1000\n",
                 ),
                 ("a/b/memory.max", "max\n"),
                 ("a/b/memory.current", "1\n"),
@@ -149,6 +155,9 @@ mod tests {
         assert_eq!(found.used_bytes(), Some(300_000));
         write(root.path(), &[("a/memory.current", "60000\n")]);
         assert_eq!(found.used_bytes(), Some(10_000), "it is read again");
+        write(root.path(), &[("a/memory.max", "800000\n")]);
+        assert_eq!(found.used_bytes(), Some(10_000));
+        assert_eq!(found.limit_bytes(), 800_000, "so is the limit");
     }
 
     #[test]

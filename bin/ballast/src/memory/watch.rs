@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use ballast_log::Level;
 use ballast_net::{
-    MemoryPressure, has_memory, is_memory_short, memory_pressure, memory_refusals,
-    set_memory_pressure, trim_memory,
+    MemoryPressure, MemoryUse, change_memory_pressure, has_memory, is_memory_short,
+    memory_pressure, memory_refusals, system_refusals, trim_memory,
 };
 use ballast_stats::StatsHost as _;
 use ballast_stream::wake_connections;
@@ -43,6 +43,9 @@ const SHARE_WHEN_BACK: u64 = 16;
 
 /// In so many looks in a row.
 const LOOKS_WHEN_BACK: u32 = 2;
+
+/// After so many looks before which the system refused nothing it is tried again.
+const LOOKS_WHEN_TRIED: u32 = 10;
 
 /// A shortage is over when memory was not short for so long: those that follow each other closely are one,
 /// and reported once.
@@ -80,8 +83,12 @@ pub(crate) struct MemoryWatch {
     trimmed_at: Option<Instant>,
     /// Refused at the last look.
     last: RefusalCounts,
-    /// Looks in a row that found memory.
+    /// Looks in a row that found memory, and before which the system had refused nothing.
     good_looks: u32,
+    quiet_looks: u32,
+    /// Allocations that the system had refused at the last look.
+    system_refusals: u64,
+    tables_are_held: bool,
     shortage: Option<Shortage>,
 }
 
@@ -120,6 +127,9 @@ impl MemoryWatch {
             trimmed_at: None,
             last: RefusalCounts::default(),
             good_looks: 0,
+            quiet_looks: 0,
+            system_refusals: 0,
+            tables_are_held: false,
             shortage: None,
         }
     }
@@ -148,7 +158,10 @@ impl MemoryWatch {
         if now_is == MemoryPressure::Short {
             self.look_for_memory(wanted);
         } else {
-            set_memory_pressure(wanted);
+            change_memory_pressure(now_is, wanted);
+            if self.tables_are_held && self.has_memory() {
+                self.hold_tables(false);
+            }
         }
         match (memory_pressure(), &mut self.shortage) {
             (MemoryPressure::None, None) => {}
@@ -177,9 +190,12 @@ impl MemoryWatch {
         if connections < CONNECTIONS_FEW {
             self.used_without_connections = used;
         }
-        let rest = cgroup
-            .limit_bytes()
-            .saturating_sub(self.used_without_connections);
+        let limit = cgroup.limit_bytes();
+        // Where others use most of it, closing and refusing here would not help.
+        if MemoryUse::now().resident.saturating_mul(2) < used {
+            return Some(0);
+        }
+        let rest = limit.saturating_sub(self.used_without_connections);
         let of_connections = used.saturating_sub(self.used_without_connections);
         Some(of_connections.saturating_mul(100) / rest.max(1))
     }
@@ -204,17 +220,32 @@ impl MemoryWatch {
         }
     }
 
-    /// Memory is short: finds out whether the system gives again.
+    /// Memory is short: finds out whether the system gives again. What uses it may be there to stay, such as
+    /// entries of maps: then it is tried again when the system has refused nothing for a while.
     fn look_for_memory(&mut self, wanted: MemoryPressure) {
-        if wanted == MemoryPressure::Short || !has_memory(self.blocks_when_back, BLOCK_BYTES) {
-            self.good_looks = 0;
+        let refusals = system_refusals();
+        let is_quiet = refusals == std::mem::replace(&mut self.system_refusals, refusals);
+        if wanted == MemoryPressure::Short || !is_quiet {
+            (self.good_looks, self.quiet_looks) = (0, 0);
             return;
         }
-        self.good_looks += 1;
-        if self.good_looks >= LOOKS_WHEN_BACK {
-            self.good_looks = 0;
-            set_memory_pressure(wanted);
+        self.quiet_looks += 1;
+        self.good_looks = if self.has_memory() {
+            self.good_looks + 1
+        } else {
+            0
+        };
+        if self.good_looks >= LOOKS_WHEN_BACK || self.quiet_looks >= LOOKS_WHEN_TRIED {
+            if self.good_looks > 0 {
+                self.hold_tables(false);
+            }
+            (self.good_looks, self.quiet_looks) = (0, 0);
+            change_memory_pressure(MemoryPressure::Short, wanted);
         }
+    }
+
+    fn has_memory(&self) -> bool {
+        has_memory(self.blocks_when_back, BLOCK_BYTES)
     }
 
     fn counts(&self) -> RefusalCounts {
@@ -254,7 +285,9 @@ impl MemoryWatch {
 
     /// Has workers let go of what they can, and serve those that wait for buffers.
     fn release(&mut self, all: bool) {
-        self.hold_tables(is_memory_short());
+        if is_memory_short() || self.tables_are_held {
+            self.hold_tables(true);
+        }
         for mailbox in &self.mailboxes {
             // A worker that does not take it has more to do, and is asked again.
             let _ = mailbox.send(move || {
@@ -275,7 +308,8 @@ impl MemoryWatch {
         }
     }
 
-    fn hold_tables(&self, is_held: bool) {
+    fn hold_tables(&mut self, is_held: bool) {
+        self.tables_are_held = is_held;
         for table in self.instance.generation().tables.all() {
             table.hold_growth(is_held);
         }
@@ -285,7 +319,6 @@ impl MemoryWatch {
         let Some(shortage) = self.shortage.take() else {
             return;
         };
-        self.hold_tables(false);
         let counts = self.counts();
         self.tell(&format!(
             "Memory is no longer short. It was for {} ms: {} allocations were refused, {} requests got 503.",
