@@ -39,6 +39,7 @@ mod tls;
 mod tls_context;
 mod tls_words;
 mod upgrade;
+mod upgraded;
 
 pub use context::Unimplemented;
 pub use fuzz::fuzz_one;
@@ -52,7 +53,8 @@ pub use render::{
 };
 pub use tls::{CrtListText, certificate_list};
 pub use tls_context::compile_bind_tls_settings;
-pub use upgrade::{LineRewrite, UpgradeOutcome, upgrade};
+pub use upgrade::{LineRewrite, UpgradeOutcome};
+pub use upgraded::upgrade;
 
 #[cfg(test)]
 mod tests;

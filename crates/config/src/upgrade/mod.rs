@@ -11,13 +11,9 @@ mod quote;
 
 use std::collections::BTreeMap;
 
-use ballast_syntax::{Document, LineKind, Section, SectionKind, Severity, SourceLine, parse_str};
+use ballast_syntax::{Document, LineKind, Section, SectionKind, SourceLine, parse_str};
 
 use diff::unified;
-
-use crate::machine::{EmptyMachine, StandInMachine};
-use crate::table::REFUSED;
-use crate::{Options, load};
 
 /// A rewritten file.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -53,9 +49,8 @@ pub(crate) enum Rewrite {
     Left(String),
 }
 
-/// Rewrites one file.
-#[must_use]
-pub fn upgrade(name: &str, bytes: &[u8]) -> UpgradeOutcome {
+/// The rewritten file; of what is left only what a rewrite knows of.
+pub(crate) fn rewritten(name: &str, bytes: &[u8]) -> UpgradeOutcome {
     let source = String::from_utf8_lossy(bytes);
     let mut result = UpgradeOutcome {
         text: bytes.to_vec(),
@@ -96,7 +91,6 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> UpgradeOutcome {
             }
         }
     }
-    leave_what_is_refused(name, bytes, &mut result);
     let ends = source.ends_with('\n') || source.is_empty();
     if !ends {
         let count = u32::try_from(source.lines().count()).unwrap_or(u32::MAX);
@@ -114,32 +108,6 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> UpgradeOutcome {
     result.diff = unified(name, &source, &new_lines);
     result.text = assemble(&source, &new_lines).into_bytes();
     result
-}
-
-/// Lists lines with words that are refused, and that nothing above rewrites: a file that has one is not rewritten.
-fn leave_what_is_refused(name: &str, bytes: &[u8], result: &mut UpgradeOutcome) {
-    let files = vec![(name.to_owned(), bytes.to_vec())];
-    let loaded = load(files, &StandInMachine(EmptyMachine), Options::default());
-    for diagnostic in &loaded.diagnostics {
-        let Some(span) = diagnostic.span else {
-            continue;
-        };
-        let is_refused = diagnostic.code == REFUSED && diagnostic.severity == Severity::Alert;
-        let line = loaded.sources.locate(span).line;
-        let mut known = result.changes.iter().chain(&result.left);
-        if !is_refused || known.any(|rewrite| rewrite.line == line) {
-            continue;
-        }
-        let text = String::from_utf8_lossy(bytes);
-        let from = text.lines().nth(line.saturating_sub(1) as usize);
-        result.left.push(LineRewrite {
-            line,
-            from: from.unwrap_or_default().to_owned(),
-            to: String::new(),
-            reason: diagnostic.message.clone(),
-        });
-    }
-    result.left.sort_by_key(|left| left.line);
 }
 
 /// The replacement of a line, for the diagnostic about it.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tests::load_with_stand_ins;
+use crate::upgrade;
 use ballast_syntax::Severity;
 
 fn lines(section: &str, line: &str) -> Vec<String> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ballast_engine::{Backend, Server};
 use ballast_expr::{
     BackendFacts, BodyFacts, Expr, Facts, LogFormat, ProcessFacts, Scratch, ServerFacts,
     SetCondition, Side, Time, Value, VarName, eval,
@@ -10,13 +11,25 @@ use ballast_expr::{
 use ballast_message::Response;
 use ballast_model::{CheckVariable, CheckVariableValue};
 
-use super::probe_run::ProbeRun;
+use super::controller::HealthController;
 use super::random_number;
+use super::variables::ProbeVariables;
+
+/// The parts of a probe that expressions ask for.
+#[derive(Clone, Copy)]
+pub(super) struct ProbeParts<'a> {
+    pub(super) controller: &'a HealthController,
+    /// The name of this machine among load balancers.
+    pub(super) node: &'a str,
+    pub(super) backend: &'a Arc<Backend>,
+    pub(super) server: &'a Arc<Server>,
+    pub(super) variables: &'a ProbeVariables<'a>,
+}
 
 /// A probe, as log formats see it.
 #[derive(Clone, Copy)]
 pub(super) struct ProbeFacts<'a> {
-    pub(super) probe: &'a ProbeRun<'a>,
+    pub(super) probe: ProbeParts<'a>,
     pub(super) response: Option<&'a Response>,
     /// What was received: of the response's body, else of the connection.
     pub(super) data: &'a [u8],
@@ -83,7 +96,7 @@ impl Facts for ProbeFacts<'_> {
 
 impl ProcessFacts for ProbeFacts<'_> {
     fn hostname(&self) -> &str {
-        &self.probe.node
+        self.probe.node
     }
 
     fn env(&self, name: &str) -> Option<Arc<[u8]>> {

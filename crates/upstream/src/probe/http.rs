@@ -303,7 +303,7 @@ impl HttpCheckRun {
 
     fn seen<'a>(&'a self, probe: &'a ProbeRun<'a>) -> ProbeFacts<'a> {
         ProbeFacts {
-            probe,
+            probe: probe.parts(),
             response: self.has_response.then_some(&self.response),
             data: &self.body,
             is_whole: self.body_ended,

@@ -15,7 +15,7 @@ use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::{Deadline, DeadlinePassed, Stream, now};
 
 use super::controller::HealthController;
-use super::facts::ProbeFacts;
+use super::facts::{ProbeFacts, ProbeParts};
 use super::variables::ProbeVariables;
 use crate::connect::{net_address, options};
 use crate::key::ConnectSource;
@@ -127,6 +127,17 @@ fn words(error: &io::Error) -> String {
 }
 
 impl<'a> ProbeRun<'a> {
+    /// What expressions ask for.
+    pub(super) fn parts(&self) -> ProbeParts<'_> {
+        ProbeParts {
+            controller: self.controller,
+            node: &self.node,
+            backend: self.backend,
+            server: self.server,
+            variables: &self.variables,
+        }
+    }
+
     pub(super) fn new(
         controller: &'a HealthController,
         backend: &'a Arc<Backend>,
@@ -414,7 +425,7 @@ impl<'a> ProbeRun<'a> {
             CheckPort::Fixed(port) => Some(*port),
             CheckPort::Expr(expr) => {
                 let seen = ProbeFacts {
-                    probe: self,
+                    probe: self.parts(),
                     response: None,
                     data: &[],
                     is_whole: false,

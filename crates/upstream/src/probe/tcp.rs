@@ -115,7 +115,7 @@ pub(super) async fn run(script: &TcpCheckScript, run: &mut ProbeRun<'_>) -> Chec
     }
     let probe = &*run;
     let seen = ProbeFacts {
-        probe,
+        probe: probe.parts(),
         response: None,
         data: &conversation.received,
         is_whole: false,
@@ -209,7 +209,7 @@ impl TcpCheckRun {
 
     fn seen<'s>(&'s self, probe: &'s ProbeRun<'s>) -> ProbeFacts<'s> {
         ProbeFacts {
-            probe,
+            probe: probe.parts(),
             response: None,
             data: &self.received,
             is_whole: false,
