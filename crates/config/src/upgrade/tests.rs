@@ -1,6 +1,5 @@
 //! What upgrading changes, and that it changes nothing else.
 
-use super::*;
 use crate::tests::load_with_stand_ins;
 use crate::upgrade;
 use ballast_syntax::Severity;
