@@ -298,7 +298,7 @@ impl Inbound {
             Some(buffer) => buffer,
             None => match Buffer::try_take() {
                 Some(buffer) => self.buffer.insert(buffer),
-                None => return Err(io::ErrorKind::OutOfMemory.into()),
+                None => return Err(io::ErrorKind::ResourceBusy.into()),
             },
         };
         if buffer.spare_len() == 0 {
@@ -658,7 +658,9 @@ fn whole_chunks(mut decoder: ChunkDecoder, mut received: &[u8]) -> Option<Vec<u8
         received = &received[step.consumed..];
     }
 }
-/// Whether there was no buffer to receive into; the system's own lack of memory has a number.
+
+/// Whether there was no buffer to receive into ([`Inbound::try_receive`]). No error of the system, which has a
+/// number, and of no stream.
 fn has_no_buffer(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::OutOfMemory && error.raw_os_error().is_none()
+    error.kind() == io::ErrorKind::ResourceBusy && error.raw_os_error().is_none()
 }

@@ -306,11 +306,7 @@ impl ConnectionState {
                     .binary_search_by_key(stream, |stream| stream.id)
             {
                 let stream = &self.streams[position];
-                if !append(stream, &input.filled()[range.clone()]) {
-                    stream.fail(StreamFailure::Broken(io::ErrorKind::OutOfMemory));
-                }
-                stream.received_end.set(*ends_stream);
-                stream.wake();
+                stream.take_data(&input.filled()[range.clone()], *ends_stream);
             }
             input.consume(step.consumed);
             if let Some(decoded) = self.handle(step.event, heads) {
@@ -367,7 +363,9 @@ impl ConnectionState {
             // Its bytes were taken before.
             Event::Data { .. } => {}
             Event::Trailers { stream } => {
-                if let Some(stream) = self.stream(stream) {
+                if let Some(stream) = self.stream(stream)
+                    && stream.failure.get() != Some(WITHOUT_BUFFER)
+                {
                     let empty = Fields::new(heads.trailers.limits());
                     let trailers = std::mem::replace(&mut heads.trailers, empty);
                     *stream.trailers.borrow_mut() = Some(Box::new(trailers));
@@ -422,25 +420,39 @@ impl ConnectionState {
     }
 }
 
-/// Appends a piece of a body to what its receiver has not taken. False if there is no buffer for it:
-/// memory is short.
-#[must_use]
-fn append(stream: &StreamState, mut piece: &[u8]) -> bool {
-    let mut received = stream.received.borrow_mut();
-    while !piece.is_empty() {
-        let has_room = received
-            .back_mut()
-            .is_some_and(|buffer| buffer.spare_len() > 0);
-        if !has_room {
-            let Some(buffer) = Buffer::try_take() else {
-                return false;
-            };
-            received.push_back(buffer);
+impl StreamState {
+    /// Takes a piece of the body. Where there is no buffer for it, because memory is short, the stream
+    /// has failed, and what follows is not taken either: its receiver must not miss a part of the body.
+    fn take_data(&self, piece: &[u8], ends_stream: bool) {
+        let is_lost = self.failure.get() == Some(WITHOUT_BUFFER);
+        if is_lost || !self.append(piece) {
+            return self.fail(WITHOUT_BUFFER);
         }
-        if let Some(buffer) = received.back_mut() {
-            let count = buffer.append(piece);
-            piece = &piece[count..];
-        }
+        self.received_end.set(ends_stream);
+        self.wake();
     }
-    true
+
+    /// Appends a piece of the body to what its receiver has not taken. False if there is no buffer for it.
+    fn append(&self, mut piece: &[u8]) -> bool {
+        let mut received = self.received.borrow_mut();
+        while !piece.is_empty() {
+            let has_room = received
+                .back_mut()
+                .is_some_and(|buffer| buffer.spare_len() > 0);
+            if !has_room {
+                let Some(buffer) = Buffer::try_take() else {
+                    return false;
+                };
+                received.push_back(buffer);
+            }
+            if let Some(buffer) = received.back_mut() {
+                let count = buffer.append(piece);
+                piece = &piece[count..];
+            }
+        }
+        true
+    }
 }
+
+/// The failure of a stream whose body found no buffer.
+const WITHOUT_BUFFER: StreamFailure = StreamFailure::Broken(io::ErrorKind::OutOfMemory);

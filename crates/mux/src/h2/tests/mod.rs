@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ballast_h2::{ErrorCode, Event, H2Settings, Role};
 use ballast_message::{BodyLength, HeadLimits, Method, Request, Response, Version};
-use ballast_worker::{Deadline, block_on, spawn_local, yield_now};
+use ballast_worker::{BufferLimits, Deadline, block_on, configure_buffers, spawn_local, yield_now};
 
 use self::end::{End, pair, request, response};
 use super::client::{ClientStream, ClientStreams, NextStream, StreamSettings};
@@ -581,6 +581,45 @@ fn a_server_that_does_not_read_is_not_waited_for_without_end() {
         streams.end();
         end.until("the driver ends", |_| carried.is_finished())
             .await;
+    })
+    .unwrap();
+}
+
+/// What is lost of a body does not look like its end.
+#[test]
+fn a_body_without_buffers_is_broken_and_not_cut_short() {
+    block_on(async {
+        let (streams, mut driver, mut end) = server();
+        let _carried = spawn_local(async move { poll_fn(|cx| driver.poll(cx)).await });
+        end.settle().await;
+        let mut connection = ServerConnection::on_stream(&streams, Limits::default());
+        connection.begin_request(&request(), BodyLength::None, None);
+        let deadline = Deadline::new();
+        let wait = WaitLimit::each(&deadline, PATIENCE);
+        let mut duplex = connection.duplex();
+        duplex.sink.flush(&wait).await.unwrap();
+        end.until("the head comes", |end| !end.begun.is_empty())
+            .await;
+        // END_HEADERS; `:status 200`.
+        end.send_frame(1, 4, 1, b"\x88");
+        end.advance();
+        let mut response = Response::new(HeadLimits::default());
+        let received = duplex.source.response(&wait, Method::Get, &mut response);
+        received.await.unwrap();
+        // What is received first has the only one.
+        configure_buffers(BufferLimits {
+            in_use_max: 1,
+            ..BufferLimits::default()
+        });
+        end.send_frame(0, 0, 1, b"lost");
+        end.advance();
+        end.settle().await;
+        configure_buffers(BufferLimits::default());
+        // END_STREAM.
+        end.send_frame(0, 1, 1, b"kept");
+        end.advance();
+        let piece = duplex.source.piece(&wait).await;
+        assert!(matches!(piece, Err(ReadError::Broken(_))), "{piece:?}");
     })
     .unwrap();
 }
