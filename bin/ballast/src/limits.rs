@@ -60,6 +60,8 @@ const CLI_CONNECTION_COUNT_DEFAULT: u32 = 10;
 pub(crate) struct ProcessLimits {
     /// Client connections (`maxconn`).
     pub(crate) connections: u32,
+    /// The same if memory were not limited.
+    pub(crate) wished: u32,
     /// Sockets they and everything else need (`Maxsock`).
     pub(crate) sockets: u64,
     /// Pipes for splicing (`Maxpipes`).
@@ -109,33 +111,30 @@ impl ProcessLimits {
             None => needs.spliced,
         };
         let written = needs.connections.or(global.connection_count_max);
-        let connections = written.filter(|&count| count > 0);
-        let connections = connections.map(|count| count.min(needs.connection_count_max(global)));
-        let connections = connections.unwrap_or_else(|| {
+        let written = written.filter(|&count| count > 0);
+        let wished = written.unwrap_or_else(|| {
             let most = global
                 .descriptor_hard_limit
                 .map_or(DESCRIPTORS_MAX, u64::from);
             let own = global.descriptor_count_max.map_or(u64::MAX, u64::from);
             let within = system_descriptors.min(most).min(own);
             let free = within.saturating_sub(reserve);
-            let by_descriptors = match free.saturating_sub(2 * (u64::from(spliced) / 4)) / 2 {
+            let count = match free.saturating_sub(2 * (u64::from(spliced) / 4)) / 2 {
                 count if count >= u64::from(spliced) || pipes_written.is_some() => count,
                 // Two descriptors each, and half a one for a pipe.
                 _ => free * 2 / 5,
             };
-            let by_memory = needs.connection_count_max(global);
-            let count = match needs.memory {
-                Some(_) => round(by_descriptors.min(u64::from(by_memory))),
-                None => by_descriptors,
-            };
-            let count = u32::try_from(count).unwrap_or(u32::MAX);
-            count.max(CONNECTION_COUNT_MIN).min(by_memory)
+            u32::try_from(count)
+                .unwrap_or(u32::MAX)
+                .max(CONNECTION_COUNT_MIN)
         });
+        let connections = needs.within_memory(global, wished, written.is_some());
         let pipes = pipes_written.unwrap_or_else(|| needs.spliced.min(connections) / 4);
         let sockets = 2 * u64::from(connections) + reserve + 2 * u64::from(pipes);
         let descriptors = global.descriptor_count_max.map_or(sockets, u64::from);
         Self {
             connections,
+            wished,
             sockets,
             pipes,
             pipes_allowed: match global.no_splice {
@@ -215,10 +214,10 @@ impl ResourceNeeds {
         2 * u64::from(global.tune.buffer_bytes) + CONNECTION_BYTES
     }
 
-    /// The largest `maxconn`, as far as memory goes.
-    fn connection_count_max(&self, global: &Global) -> u32 {
+    /// So many connections as there is memory for.
+    fn within_memory(&self, global: &Global, wished: u32, is_written: bool) -> u32 {
         let Some(memory) = self.memory else {
-            return u32::MAX;
+            return wished;
         };
         let each = match memory.kind {
             MemoryLimitKind::ControlGroup => IDLE_CONNECTION_BYTES,
@@ -226,8 +225,15 @@ impl ResourceNeeds {
                 Self::connection_bytes(global)
             }
         };
-        let count = u32::try_from(memory.bytes / each).unwrap_or(u32::MAX);
-        count.max(CONNECTION_COUNT_MIN_OF_MEMORY)
+        let fitting = u32::try_from(memory.bytes / each).unwrap_or(u32::MAX);
+        // As HAProxy does with `-m`, whether or not it decides.
+        let is_rounded =
+            !is_written && (fitting < wished || memory.kind == MemoryLimitKind::CommandLine);
+        let count = match is_rounded {
+            true => round(wished.min(fitting)).max(CONNECTION_COUNT_MIN),
+            false => wished,
+        };
+        count.min(fitting.max(CONNECTION_COUNT_MIN_OF_MEMORY))
     }
 }
 
@@ -252,7 +258,7 @@ pub(crate) fn system_descriptors() -> u64 {
 }
 
 /// Rounds down to two digits, because a limit that is computed from memory is an estimate.
-fn round(count: u64) -> u64 {
+fn round(count: u32) -> u32 {
     let mut unit = 1;
     while count / unit >= 100 {
         unit *= 10;
@@ -351,5 +357,31 @@ mod tests {
             ProcessLimits::of(&Global::default(), &needs, 20_000).connections,
             1400
         );
+    }
+
+    #[test]
+    fn memory_bounds_what_is_written_and_what_is_computed() {
+        let of = |kind, bytes: u64, written| {
+            let needs = ResourceNeeds {
+                connections: written,
+                memory: Some(MemoryBudget {
+                    kind,
+                    limit_bytes: bytes,
+                    bytes,
+                }),
+                ..ResourceNeeds::default()
+            };
+            let limits = ProcessLimits::of(&Global::default(), &needs, 20_000);
+            (limits.connections, limits.wished)
+        };
+        use MemoryLimitKind::{AddressSpace, CommandLine, ControlGroup};
+        assert_eq!(of(AddressSpace, 40 << 20, Some(4000)), (1143, 4000));
+        assert_eq!(of(ControlGroup, 40 << 20, Some(4000)), (4000, 4000));
+        assert_eq!(of(ControlGroup, 40 << 20, Some(9000)), (5120, 9000));
+        assert_eq!(of(AddressSpace, 0, Some(4000)), (8, 4000));
+        // Two digits count of what memory decides, and of `-m` in any case.
+        assert_eq!(of(ControlGroup, 40 << 20, None), (5100, 9995));
+        assert_eq!(of(ControlGroup, 1 << 40, None), (9995, 9995));
+        assert_eq!(of(CommandLine, 1 << 40, None), (9900, 9995));
     }
 }

@@ -19,7 +19,7 @@ use crate::host::{machine, state_file};
 use crate::identity::ProcessIdentity;
 use crate::instance::open_cli_binds;
 use crate::limits::{ProcessLimits, ResourceNeeds, spliced_connections, system_descriptors};
-use crate::memory::{self, CgroupMemory};
+use crate::memory::{self, CgroupMemory, MemoryLimitKind};
 use crate::old_processes::OldProcesses;
 use crate::ready::{ForkSide, ReadyNotifier};
 use crate::reexec::Inheritance;
@@ -382,7 +382,6 @@ fn prepare(
         identity,
         table_channel,
         memory_megabytes: options.memory_megabytes_max.unwrap_or(0),
-        cgroup,
     })
 }
 
@@ -422,12 +421,14 @@ fn limits(
         memory: memory::budget(memory_megabytes, cgroup, thread_count),
     };
     let mut limits = ProcessLimits::of(global, &needs, system_descriptors());
-    let written = needs.connections.or(global.connection_count_max);
-    if let (Some(memory), Some(written)) = (limits.memory, written)
-        && written > limits.connections
+    let is_written = needs.connections.or(global.connection_count_max).is_some();
+    if let Some(memory) = limits.memory
+        && limits.wished > limits.connections
+        && (is_written || memory.kind != MemoryLimitKind::CommandLine)
     {
         console::notice(&format!(
-            "[haproxy.main()] maxconn {written} is limited to {}: {} of {} MB leaves no memory for more.",
+            "[haproxy.main()] maxconn {} is limited to {}: {} of {} MB leaves no memory for more.",
+            limits.wished,
             limits.connections,
             memory.kind.name(),
             memory.limit_bytes >> 20,

@@ -55,7 +55,6 @@ pub(crate) struct StartState {
     /// The channel over which a process that this one replaces gives its stick tables.
     pub(crate) table_channel: Option<TableChannel>,
     pub(crate) memory_megabytes: u32,
-    pub(crate) cgroup: Option<CgroupMemory>,
 }
 
 /// Serves until the end. Returns the exit code. `master_link` is the link to the master, if any.
@@ -66,7 +65,8 @@ pub(crate) fn run(
     mut master_link: Option<MasterLink>,
 ) -> Result<u8, u8> {
     let started_at = Instant::now();
-    let memory_limits = (start_state.limits.memory, start_state.cgroup.take());
+    // Before the chroot, which hides its files.
+    let memory_limits = (start_state.limits.memory, CgroupMemory::of_process());
     stay_with_workers(&start_state.layout);
     // Before any thread: signals interrupt none of them.
     let signals = Signals::open(&Signal::OF_OPERATORS).map_err(|error| fail(&error))?;

@@ -48,6 +48,8 @@ pub struct Process {
     next_unique: AtomicU32,
     /// Callers of the command sockets: each is a connection and a request of `show info`.
     pub callers: AtomicU64,
+    /// So many connections there is memory for, as far as is known; without a limit as long as nobody says.
+    pub memory_connection_max: AtomicU32,
     /// Allocations that were refused (`PoolFailed`).
     pub refused_allocations: AtomicU64,
     invalid_messages: AtomicU64,
@@ -189,6 +191,7 @@ impl Process {
             closing: OnceLock::new(),
             next_unique: AtomicU32::new(0),
             callers: AtomicU64::new(0),
+            memory_connection_max: AtomicU32::new(u32::MAX),
             refused_allocations: AtomicU64::new(0),
             invalid_messages: AtomicU64::new(0),
             sent: Mutex::default(),

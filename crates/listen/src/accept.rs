@@ -16,7 +16,7 @@ use crate::arrival::Admission;
 use crate::arrival_handler::{ArrivalHandler, ArrivalTransfer};
 use crate::event::SocketEvent;
 use crate::limits::EVENT_PERIOD;
-use crate::listener::Listener;
+use crate::listener::{LimitReached, Listener};
 use crate::socket_pause::end_listening;
 use crate::socket_state::{SocketOrder, SocketState};
 
@@ -156,7 +156,13 @@ impl AcceptingSocket {
     async fn empty_queue(&self, acceptor: &Acceptor) {
         let mut hand = Vec::new();
         acceptor.assume_waiting();
-        while let Ok(room) = self.listener.room() {
+        loop {
+            let room = match self.listener.room() {
+                Ok(room) => room,
+                // They were promised: one that is accepted now is told, and not reset.
+                Err(LimitReached::Memory) => 1,
+                Err(_) => return,
+            };
             let batch_max = room.min(self.listener.shared.accept_settings.accept_batch_max());
             match acceptor.accept_waiting(batch_max, &mut hand) {
                 Ok(1..) => {}

@@ -48,6 +48,7 @@ pub use handshake::{
     ClientProxyHeader, ClientTls, EstablishedConnection, ExpectedHeaders, HandshakeError,
     HandshakeRefusal, Handshakes, ProxyHeaderValues, RefusedConnection,
 };
+pub use listener::CONNECTIONS_WITHOUT_MEMORY;
 pub use listeners::{Listeners, WorkerListeners};
 pub use listening::ListeningAddress;
 pub use open::{

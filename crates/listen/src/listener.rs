@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use ballast_engine::{Frontend, FrontendState, OverrideCell, Process};
 use ballast_model::Global;
-use ballast_net::{MemoryPressure, memory_pressure};
+use ballast_net::is_memory_short;
 
 use crate::capacity::Capacity;
 use crate::handshake::{Handshake, HandshakeLimits};
@@ -176,16 +176,16 @@ pub(crate) enum LimitReached {
     Bind,
     /// A rate limit is reached; it allows another connection after this time.
     Rate(Duration),
-    /// Memory is tight or short.
+    /// There is no memory for more.
     Memory,
 }
 
 /// So many connections are accepted even when memory is short: those that are served find out whether there is
 /// some again, and it may not be connections that use it.
-const CONNECTIONS_WITHOUT_MEMORY: u32 = 64;
+pub const CONNECTIONS_WITHOUT_MEMORY: u32 = 64;
 
 /// How often it is looked whether there is memory again.
-const MEMORY_PAUSE: Duration = Duration::from_millis(50);
+const MEMORY_PAUSE: Duration = Duration::from_millis(10);
 
 impl Listener {
     pub(crate) fn new(
@@ -233,11 +233,6 @@ impl Listener {
         let settings = self.settings.load();
         let state = &self.state;
         let process = &self.shared.process;
-        if memory_pressure() > MemoryPressure::None
-            && process.connections.current() >= CONNECTIONS_WITHOUT_MEMORY
-        {
-            return Err(LimitReached::Memory);
-        }
         let mut room = u32::MAX;
         let mut look = |now: u32, max: u32, shut: LimitReached| {
             let left = max.saturating_sub(now);
@@ -250,6 +245,11 @@ impl Listener {
             process.connection_count_max(),
             LimitReached::Process,
         )?;
+        let memory_max = match is_memory_short() {
+            true => CONNECTIONS_WITHOUT_MEMORY,
+            false => process.memory_connection_max.load(Ordering::Relaxed),
+        };
+        look(connections, memory_max, LimitReached::Memory)?;
         look(
             state.sessions.current(),
             state.connection_count_max(),

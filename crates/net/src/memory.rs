@@ -7,6 +7,14 @@ use crate::{Resource, limit};
 /// Blocks of at least this many bytes are returned to the system when they are freed.
 const LARGE_BYTES: libc::c_int = 128 << 10;
 
+/// An arena for each so many bytes of address space: it may take 128 MB of them.
+#[cfg(target_env = "gnu")]
+const ARENA_SHARE_BYTES: u64 = 512 << 20;
+
+/// No machine has use for more.
+#[cfg(target_env = "gnu")]
+const ARENA_COUNT_MAX: u64 = 1024;
+
 /// Makes the allocator map large blocks separately, for the life of the process: a configuration
 /// that is read, compiled and freed then leaves no holes between long-lived blocks. The GNU
 /// allocator does so at first, and stops when the first such block is freed. Without effect on
@@ -18,14 +26,16 @@ pub fn give_back_large_memory() {
     set_threshold();
 }
 
-/// Where address space is limited, has all threads share one arena: the GNU allocator maps 64 MB and
-/// more of it for each other one, used or not. Without effect on other allocators.
+/// Where address space is limited, has threads share arenas: the GNU allocator maps 64 MB and more of it
+/// for each but the first, used or not, and they are to take a quarter at most. Without effect on other
+/// allocators.
 ///
 /// To be called once, before there are threads.
 pub fn save_address_space() {
     #[cfg(target_env = "gnu")]
-    if limit(Resource::AddressSpace).soft.is_some() {
-        set_one_arena();
+    if let Some(bytes) = limit(Resource::AddressSpace).soft {
+        let count = (bytes / ARENA_SHARE_BYTES).clamp(1, ARENA_COUNT_MAX);
+        set_arena_count(libc::c_int::try_from(count).unwrap_or(1));
     }
 }
 
@@ -50,7 +60,11 @@ pub struct MemoryUse {
 impl MemoryUse {
     /// What it is now; nothing where the system does not say (`/proc/self/status`).
     pub fn now() -> Self {
-        let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        Self::read(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+    }
+
+    /// What the text of that file says.
+    pub fn read(text: &str) -> Self {
         let bytes_of = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name));
             let kilobytes =
@@ -76,9 +90,9 @@ fn set_threshold() {
 
 #[cfg(target_env = "gnu")]
 #[expect(unsafe_code, reason = "a setting of the C library's allocator")]
-fn set_one_arena() {
+fn set_arena_count(count: libc::c_int) {
     // SAFETY: as in `set_threshold`.
-    let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, count) };
 }
 
 #[cfg(target_env = "gnu")]

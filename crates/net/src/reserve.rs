@@ -3,16 +3,16 @@
 //! Rust ends the process when a small allocation fails. So it must not fail: behind the system's
 //! allocator there is a region that was mapped at the start, and that is untouched until the system
 //! refuses. From then on memory is short ([`is_memory_short`]), until somebody finds that the system
-//! gives again ([`set_memory_pressure`]). Meanwhile callers stop taking on work, and what can be refused
+//! gives again ([`note_memory_is_back`]). Meanwhile callers stop taking on work, and what can be refused
 //! (buffers, bodies, tables) is refused, so that the region is for what is small and unavoidable.
 //!
-//! Blocks of the region have sizes that are powers of two. A freed one is kept for others of its
-//! size: the region is small, and shortage is short.
+//! Blocks of the region have sizes that are powers of two, 1 MiB at most. A freed one is kept for others
+//! of its size, and parted where a smaller one is wanted: the region is small, and shortage is short.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::mm::{MapFlags, ProtFlags};
@@ -37,7 +37,7 @@ static RESERVE: Reserve = Reserve {
         free: [0; BLOCK_SIZES],
     }),
 };
-static PRESSURE: AtomicU8 = AtomicU8::new(MemoryPressure::None as u8);
+static IS_SHORT: AtomicBool = AtomicBool::new(false);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 static REFUSED_BY_SYSTEM: AtomicU64 = AtomicU64::new(0);
 
@@ -89,37 +89,24 @@ pub fn keep_memory_reserve(bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// How much memory there is for what comes.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-#[repr(u8)]
-pub enum MemoryPressure {
-    /// Enough, as far as anybody knows.
-    None = 0,
-    /// What has begun may go on; nothing should be taken on.
-    Tight = 1,
-    /// The system refused some, or is about to: what can be refused is refused.
-    Short = 2,
+/// Whether memory is short: the system refused some, or is about to, and nobody has found since that it gives
+/// again. Then what can be refused is refused.
+pub fn is_memory_short() -> bool {
+    IS_SHORT.load(Ordering::Relaxed)
 }
 
-/// How much memory there is, as it was last noted: the allocator notes that the system refused some.
-pub fn memory_pressure() -> MemoryPressure {
-    match PRESSURE.load(Ordering::Relaxed) {
-        0 => MemoryPressure::None,
-        1 => MemoryPressure::Tight,
-        _ => MemoryPressure::Short,
+/// Notes that memory is short although nothing was refused: a limit is near.
+pub fn note_memory_is_short() {
+    IS_SHORT.store(true, Ordering::Relaxed);
+}
+
+/// Notes that there is memory again, unless the system has refused some since it had refused `refusals`
+/// ([`system_refusals`]).
+pub fn note_memory_is_back(refusals: u64) {
+    IS_SHORT.store(false, Ordering::SeqCst);
+    if REFUSED_BY_SYSTEM.load(Ordering::SeqCst) != refusals {
+        note_memory_is_short();
     }
-}
-
-/// Notes how much memory there is.
-pub fn set_memory_pressure(pressure: MemoryPressure) {
-    PRESSURE.store(pressure as u8, Ordering::Relaxed);
-}
-
-/// As [`set_memory_pressure`], unless something else was noted since `before` was read.
-pub fn change_memory_pressure(before: MemoryPressure, pressure: MemoryPressure) {
-    let (before, pressure) = (before as u8, pressure as u8);
-    // Whoever was faster knows more.
-    let _ = PRESSURE.compare_exchange(before, pressure, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// Allocations that the system refused since the start.
@@ -128,14 +115,9 @@ pub fn system_refusals() -> u64 {
 }
 
 fn note_refusal() {
-    set_memory_pressure(MemoryPressure::Short);
     REFUSED.fetch_add(1, Ordering::Relaxed);
-    REFUSED_BY_SYSTEM.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Whether memory is short ([`MemoryPressure::Short`]).
-pub fn is_memory_short() -> bool {
-    memory_pressure() == MemoryPressure::Short
+    REFUSED_BY_SYSTEM.fetch_add(1, Ordering::SeqCst);
+    IS_SHORT.store(true, Ordering::SeqCst);
 }
 
 /// Allocations that were refused since the start: by the system, or because memory is short.
@@ -146,17 +128,12 @@ pub fn memory_refusals() -> u64 {
 /// Whether the system would give `count` blocks of `bytes` now. It is asked, and gets them back.
 #[expect(unsafe_code, reason = "blocks that are freed untouched")]
 pub fn has_memory(count: usize, bytes: usize) -> bool {
-    let Ok(layout) = Layout::from_size_align(bytes.max(1), 16) else {
+    let Ok(layout) = Layout::from_size_align(bytes.max(size_of::<usize>()), 16) else {
         return false;
     };
     // The first word of each block links to the one before it.
     let mut last: *mut u8 = ptr::null_mut();
     let mut is_given = true;
-    let layout = if bytes < size_of::<usize>() {
-        Layout::new::<usize>()
-    } else {
-        layout
-    };
     for _ in 0..count {
         // SAFETY: the layout is not empty.
         let block = unsafe { System.alloc(layout) };
@@ -400,10 +377,10 @@ mod tests {
         }
         assert!(is_memory_short(), "whoever takes from it, says so");
         assert!(memory_refusals() >= 14);
-        set_memory_pressure(MemoryPressure::Tight);
+        note_memory_is_back(system_refusals() - 1);
+        assert!(is_memory_short(), "the last refusal is not known");
+        note_memory_is_back(system_refusals());
         assert!(!is_memory_short());
-        set_memory_pressure(MemoryPressure::None);
-        assert_eq!(memory_pressure(), MemoryPressure::None);
     }
 
     #[test]

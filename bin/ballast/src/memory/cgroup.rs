@@ -8,6 +8,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use ballast_net::MemoryUse;
+
 /// Where groups are mounted.
 const MOUNTED_AT: &str = "/sys/fs/cgroup";
 
@@ -26,6 +28,8 @@ pub(crate) struct CgroupMemory {
     limit: File,
     usage: File,
     statistics: File,
+    /// What this process uses, `/proc/self/status`.
+    own: File,
     /// The names of the lines of cached files.
     cached_lines: [&'static str; 2],
     text: Vec<u8>,
@@ -51,7 +55,7 @@ const VERSION_1: Version = Version {
 };
 
 impl CgroupMemory {
-    /// That of this process; `None` where it has no limit.
+    /// That of this process; `None` where it has no limit. A process that was forked since is another one.
     pub(crate) fn of_process() -> Option<Self> {
         let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
         Self::of(Path::new(MOUNTED_AT), &membership)
@@ -90,6 +94,7 @@ impl CgroupMemory {
             limit: File::open(directory.join(version.limit)).ok()?,
             usage: File::open(directory.join(version.usage)).ok()?,
             statistics: File::open(directory.join("memory.stat")).ok()?,
+            own: File::open("/proc/self/status").ok()?,
             cached_lines: version.cached_lines,
             text: vec![0; STAT_BYTES_MAX],
         })
@@ -100,19 +105,29 @@ impl CgroupMemory {
         self.limit_bytes
     }
 
-    /// What is used now, without cached files, which the kernel gives up before it kills; `None` where it
-    /// cannot be read. The limit is read again.
+    /// What is used now, cached files included; `None` where it cannot be read. The limit is read again.
     pub(crate) fn used_bytes(&mut self) -> Option<u64> {
         let limit = read(&self.limit, &mut self.text)?.trim();
         self.limit_bytes = limit.parse().unwrap_or(u64::MAX);
-        let used: u64 = read(&self.usage, &mut self.text)?.trim().parse().ok()?;
-        let statistics = read(&self.statistics, &mut self.text)?;
+        read(&self.usage, &mut self.text)?.trim().parse().ok()
+    }
+
+    /// What of it are cached files, which the kernel gives up before it kills. Adding them up may take the
+    /// kernel a while.
+    pub(crate) fn cached_bytes(&mut self) -> u64 {
+        let statistics = read(&self.statistics, &mut self.text).unwrap_or_default();
         let cached = statistics.lines().filter_map(|line| {
             let (name, number) = line.split_once(' ')?;
             let is_cached = self.cached_lines.contains(&name);
             is_cached.then(|| number.trim().parse::<u64>().unwrap_or(0))
         });
-        Some(used.saturating_sub(cached.sum()))
+        cached.sum()
+    }
+
+    /// What of it this process has in memory.
+    pub(crate) fn own_bytes(&mut self) -> u64 {
+        let status = read(&self.own, &mut self.text).unwrap_or_default();
+        MemoryUse::read(status).resident
     }
 }
 
@@ -152,11 +167,13 @@ mod tests {
         );
         let mut found = CgroupMemory::of(root.path(), "4:cpu:/x\n0::/a/b\n").unwrap();
         assert_eq!(found.limit_bytes(), 400_000);
-        assert_eq!(found.used_bytes(), Some(300_000));
+        assert_eq!(found.used_bytes(), Some(350_000));
+        assert_eq!(found.cached_bytes(), 50_000);
+        assert!(found.own_bytes() > 100_000);
         write(root.path(), &[("a/memory.current", "60000\n")]);
-        assert_eq!(found.used_bytes(), Some(10_000), "it is read again");
+        assert_eq!(found.used_bytes(), Some(60_000), "it is read again");
         write(root.path(), &[("a/memory.max", "800000\n")]);
-        assert_eq!(found.used_bytes(), Some(10_000));
+        assert_eq!(found.used_bytes(), Some(60_000));
         assert_eq!(found.limit_bytes(), 800_000, "so is the limit");
     }
 
@@ -176,7 +193,8 @@ mod tests {
             ],
         );
         let mut found = CgroupMemory::of(root.path(), "5:cpu,memory:/pod\n0::/\n").unwrap();
-        assert_eq!((found.limit_bytes(), found.used_bytes()), (1000, Some(700)));
+        assert_eq!((found.limit_bytes(), found.used_bytes()), (1000, Some(900)));
+        assert_eq!(found.cached_bytes(), 200);
     }
 
     /// Without a namespace of its own a container sees a path that it has not.

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ballast_listen::CONNECTIONS_WITHOUT_MEMORY;
 use ballast_log::Level;
 use ballast_net::{
-    MemoryPressure, MemoryUse, change_memory_pressure, has_memory, is_memory_short,
-    memory_pressure, memory_refusals, system_refusals, trim_memory,
+    has_memory, is_memory_short, memory_refusals, note_memory_is_back, note_memory_is_short,
+    system_refusals, trim_memory,
 };
 use ballast_stats::StatsHost as _;
 use ballast_stream::wake_connections;
@@ -28,9 +29,9 @@ use crate::instance::Instance;
 /// The time between two looks, where nothing but the allocator knows of a limit.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// The same in a control group with a limit, and when half of it is used.
+/// The same in a control group with a limit, and when connections need more of its memory soon.
 const PERIOD_IN_GROUP: Duration = Duration::from_millis(100);
-const PERIOD_IN_FULL_GROUP: Duration = Duration::from_millis(10);
+const PERIOD_IN_BUSY_GROUP: Duration = Duration::from_millis(10);
 
 /// The same while memory is short.
 const PERIOD_WHEN_SHORT: Duration = Duration::from_millis(50);
@@ -51,23 +52,20 @@ const LOOKS_WHEN_TRIED: u32 = 10;
 /// and reported once.
 const QUIET_TIME: Duration = Duration::from_secs(2);
 
-/// The share of what a control group's limit leaves for connections, in percent, from which on memory is
-/// tight, and short. What has begun takes more until it ends, in the kernel's buffers too.
-const GROUP_PERCENT_TIGHT: u64 = 70;
+/// The shares of what a control group's limit leaves for connections, in percent: up to the first connections are
+/// accepted, from the second on memory is short. What has begun takes more until it ends, in the kernel's
+/// buffers too.
+const GROUP_PERCENT_MAX: u64 = 70;
 const GROUP_PERCENT_SHORT: u64 = 85;
 
-/// It is so until so much less is used.
+/// It is short until so much less is used.
 const GROUP_PERCENT_LESS: u64 = 5;
 
-/// The share from which on it is looked at more often.
-const GROUP_PERCENT_FULL: u64 = 50;
-
-/// With fewer connections than this it is not they who use the group's memory, and pausing would not help:
-/// what is used then is what there is without connections.
-const CONNECTIONS_FEW: u32 = 64;
+/// What a connection is expected to take until the next look.
+const CONNECTION_GROWTH_BYTES: u64 = 64 << 10;
 
 /// The time between two attempts to give unused memory back to the group.
-const TRIM_PERIOD: Duration = Duration::from_millis(250);
+const TRIM_PERIOD: Duration = Duration::from_secs(1);
 
 /// Looks after the memory of the process.
 #[derive(Debug)]
@@ -76,10 +74,10 @@ pub(crate) struct MemoryWatch {
     cgroup: Option<CgroupMemory>,
     mailboxes: Vec<Mailbox>,
     blocks_when_back: usize,
-    /// What the group used while there were few connections, in bytes.
+    /// What the group used while there were few connections, in bytes, without cached files.
     used_without_connections: u64,
-    /// How much connections use of the rest, in percent.
-    group_percent: Option<u64>,
+    /// What connections use of the group's memory, where its limit is one for them.
+    group: Option<GroupUse>,
     trimmed_at: Option<Instant>,
     /// Refused at the last look.
     last: RefusalCounts,
@@ -100,6 +98,27 @@ struct Shortage {
     last: Instant,
     /// Refused before it.
     before: RefusalCounts,
+}
+
+/// What connections use of a control group's memory.
+#[derive(Clone, Copy, Debug)]
+struct GroupUse {
+    /// What the limit leaves for them, in bytes.
+    left: u64,
+    /// What they use of it.
+    used: u64,
+}
+
+impl GroupUse {
+    fn percent(self) -> u64 {
+        self.used.saturating_mul(100) / self.left.max(1)
+    }
+
+    /// How many more there is memory for, until it is looked at again.
+    fn room(self) -> u64 {
+        let most = self.left / 100 * GROUP_PERCENT_MAX;
+        most.saturating_sub(self.used) / CONNECTION_GROWTH_BYTES
+    }
 }
 
 /// What was refused since the start.
@@ -123,7 +142,7 @@ impl MemoryWatch {
             mailboxes: mailboxes.to_vec(),
             blocks_when_back: blocks.clamp(*BLOCKS_WHEN_BACK.start(), *BLOCKS_WHEN_BACK.end()),
             used_without_connections: 0,
-            group_percent: None,
+            group: None,
             trimmed_at: None,
             last: RefusalCounts::default(),
             good_looks: 0,
@@ -143,35 +162,38 @@ impl MemoryWatch {
     }
 
     fn period(&self) -> Duration {
-        match self.group_percent {
+        let process = self.instance.registry.process();
+        let connections = process.connections.current();
+        let most = process.memory_connection_max.load(Ordering::Relaxed);
+        match self.cgroup {
             _ if is_memory_short() => PERIOD_WHEN_SHORT,
             None => PERIOD,
-            Some(GROUP_PERCENT_FULL..) => PERIOD_IN_FULL_GROUP,
+            Some(_) if connections >= most / 2 => PERIOD_IN_BUSY_GROUP,
             Some(_) => PERIOD_IN_GROUP,
         }
     }
 
     fn look(&mut self) {
-        self.group_percent = self.look_at_group();
-        let now_is = memory_pressure();
-        let wanted = self.group_pressure(now_is);
-        if now_is == MemoryPressure::Short {
-            self.look_for_memory(wanted);
-        } else {
-            change_memory_pressure(now_is, wanted);
-            if self.tables_are_held && self.has_memory() {
-                self.hold_tables(false);
-            }
+        self.group = self.look_at_group();
+        self.allow_connections();
+        let percent = self.group.map_or(0, GroupUse::percent);
+        if is_memory_short() {
+            self.look_for_memory(percent + GROUP_PERCENT_LESS >= GROUP_PERCENT_SHORT);
+        } else if percent >= GROUP_PERCENT_SHORT {
+            note_memory_is_short();
+        } else if self.tables_are_held && self.has_memory() {
+            self.hold_tables(false);
         }
-        match (memory_pressure(), &mut self.shortage) {
-            (MemoryPressure::None, None) => {}
-            (MemoryPressure::None, Some(shortage)) if now() - shortage.last < QUIET_TIME => {
+        let is_full = self.group.is_some_and(|group| group.room() == 0);
+        match (is_memory_short() || is_full, &mut self.shortage) {
+            (false, None) => {}
+            (false, Some(shortage)) if now() - shortage.last < QUIET_TIME => {
                 // Those that still wait for buffers.
                 self.release(false);
             }
-            (MemoryPressure::None, Some(_)) => self.end(),
-            (pressure, None) => self.begin(pressure),
-            (_, Some(shortage)) => {
+            (false, Some(_)) => self.end(),
+            (true, None) => self.begin(),
+            (true, Some(shortage)) => {
                 shortage.last = now();
                 self.release(false);
             }
@@ -183,49 +205,49 @@ impl MemoryWatch {
             .store(self.last.allocations, Ordering::Relaxed);
     }
 
-    fn look_at_group(&mut self) -> Option<u64> {
+    /// What connections use of the group's memory.
+    fn look_at_group(&mut self) -> Option<GroupUse> {
         let cgroup = self.cgroup.as_mut()?;
         let used = cgroup.used_bytes()?;
         let connections = self.instance.registry.process().connections.current();
-        if connections < CONNECTIONS_FEW {
-            self.used_without_connections = used;
-        }
+        // It is not so few who use the group's memory, and pausing would not help.
+        let are_few = connections < CONNECTIONS_WITHOUT_MEMORY;
         let limit = cgroup.limit_bytes();
-        // Where others use most of it, closing and refusing here would not help.
-        if MemoryUse::now().resident.saturating_mul(2) < used {
-            return Some(0);
+        if !are_few && used < limit / 2 {
+            let left = limit.saturating_sub(self.used_without_connections);
+            let used = used.saturating_sub(self.used_without_connections);
+            return Some(GroupUse { left, used });
         }
-        let rest = limit.saturating_sub(self.used_without_connections);
-        let of_connections = used.saturating_sub(self.used_without_connections);
-        Some(of_connections.saturating_mul(100) / rest.max(1))
+        let used = used.saturating_sub(cgroup.cached_bytes());
+        if are_few {
+            self.used_without_connections = used;
+        } else if cgroup.own_bytes().saturating_mul(2) < used {
+            // Where others use most of it, pausing would not help either.
+            return None;
+        }
+        Some(GroupUse {
+            left: limit.saturating_sub(self.used_without_connections),
+            used: used.saturating_sub(self.used_without_connections),
+        })
     }
 
-    /// What the group's use says about memory, which is `now_is`.
-    fn group_pressure(&self, now_is: MemoryPressure) -> MemoryPressure {
-        let used = self.group_percent.unwrap_or(0);
-        let reaches = |bound: u64, pressure| {
-            let less = if now_is >= pressure {
-                GROUP_PERCENT_LESS
-            } else {
-                0
-            };
-            used + less >= bound
-        };
-        if reaches(GROUP_PERCENT_SHORT, MemoryPressure::Short) {
-            MemoryPressure::Short
-        } else if reaches(GROUP_PERCENT_TIGHT, MemoryPressure::Tight) {
-            MemoryPressure::Tight
-        } else {
-            MemoryPressure::None
-        }
+    /// Lets so many connections in until the next look as there is memory for.
+    fn allow_connections(&self) {
+        let process = self.instance.registry.process();
+        let most = self.group.map_or(u32::MAX, |group| {
+            let more = u32::try_from(group.room()).unwrap_or(u32::MAX);
+            let most = process.connections.current().saturating_add(more);
+            most.max(CONNECTIONS_WITHOUT_MEMORY)
+        });
+        process.memory_connection_max.store(most, Ordering::Relaxed);
     }
 
     /// Memory is short: finds out whether the system gives again. What uses it may be there to stay, such as
     /// entries of maps: then it is tried again when the system has refused nothing for a while.
-    fn look_for_memory(&mut self, wanted: MemoryPressure) {
+    fn look_for_memory(&mut self, group_is_full: bool) {
         let refusals = system_refusals();
         let is_quiet = refusals == std::mem::replace(&mut self.system_refusals, refusals);
-        if wanted == MemoryPressure::Short || !is_quiet {
+        if group_is_full || !is_quiet {
             (self.good_looks, self.quiet_looks) = (0, 0);
             return;
         }
@@ -240,7 +262,7 @@ impl MemoryWatch {
                 self.hold_tables(false);
             }
             (self.good_looks, self.quiet_looks) = (0, 0);
-            change_memory_pressure(MemoryPressure::Short, wanted);
+            note_memory_is_back(refusals);
         }
     }
 
@@ -256,7 +278,7 @@ impl MemoryWatch {
         }
     }
 
-    fn begin(&mut self, pressure: MemoryPressure) {
+    fn begin(&mut self) {
         let at = now();
         let process = self.instance.registry.process();
         self.shortage = Some(Shortage {
@@ -264,11 +286,10 @@ impl MemoryWatch {
             last: at,
             before: self.last,
         });
-        let by_group = self.group_pressure(pressure) == pressure;
-        let why = match &self.cgroup {
-            Some(cgroup) if by_group => format!(
+        let why = match (&self.cgroup, self.group) {
+            (Some(cgroup), Some(group)) if group.room() == 0 => format!(
                 "connections use {} % of what the control group's {} MB (memory.max) leave for them",
-                self.group_percent.unwrap_or(100),
+                group.percent(),
                 cgroup.limit_bytes() >> 20
             ),
             _ => "the system refuses more (see 'ulimit -v', '-m' and vm.overcommit_memory)"
