@@ -112,7 +112,7 @@ const THREAD_WAIT: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// [`TaskEnd::Panicked`] if it panicked; [`TaskEnd::Aborted`] if there was no memory for a thread for
-/// [`THREAD_WAIT_MAX`].
+/// five seconds.
 pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, TaskEnd> {
