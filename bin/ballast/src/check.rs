@@ -3,7 +3,9 @@
 use ballast_config::{LoadedConfig, Machine, StandInMachine, TextOptions};
 use ballast_edit::SectionEdit;
 use ballast_model::{Address, Config};
-use ballast_reconcile::{StartFiles, console_line, has_listener, read_states, unimplemented};
+use ballast_reconcile::{
+    SavedCounts, StartFiles, console_line, has_listener, read_states, unimplemented,
+};
 use ballast_syntax::{Diagnostic, Severity};
 use ballast_tls::shared_store::SharedStore;
 use ballast_tls::store::TakeOver;
@@ -70,6 +72,9 @@ pub(crate) fn read_for_start(
     }
     let wrong = read_states(&loaded.config, &state_file).1.into_iter();
     let wrong = wrong.map(|text| Diagnostic::warning("state-file", text));
+    loaded.diagnostics.extend(wrong);
+    let (_, wrong) = SavedCounts::of(&loaded.config, &state_file);
+    let wrong = wrong.map(|text| Diagnostic::warning("stats-file", text));
     loaded.diagnostics.extend(wrong);
     let lowest_severity = if options.diagnostics {
         Severity::Diag

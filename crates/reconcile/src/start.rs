@@ -96,7 +96,7 @@ impl StartFiles {
         // The warnings about these files were printed when the configuration was read.
         let (states, _) = read_states(&config, host.state_file);
         configure_states(&mut config, &states);
-        let counts = saved_counts(&config, host);
+        let (counts, _) = SavedCounts::of(&config, host.state_file);
         forget_state_files(&machine_answers, &config);
         machine_answers.forget_certificates(&config.global.tls.shared_store);
         StartTarget {
@@ -117,26 +117,6 @@ impl StartFiles {
             },
         }
     }
-}
-
-/// The counts of the `stats-file`, with warnings about it.
-fn saved_counts(config: &Config, host: &StartHost<'_>) -> SavedCounts {
-    let Some(path) = &config.global.stats_file else {
-        return SavedCounts::default();
-    };
-    let Ok(bytes) = (host.state_file)(path) else {
-        (host.warn)(&format!(
-            "config: Can't load stats-file '{path}': cannot open file."
-        ));
-        return SavedCounts::default();
-    };
-    let (counts, outcome) = SavedCounts::read(&String::from_utf8_lossy(&bytes));
-    if outcome.is_err() {
-        (host.warn)(&format!(
-            "config: Invalid stats-file format in file '{path}'."
-        ));
-    }
-    counts
 }
 
 /// The target of a start.

@@ -25,7 +25,7 @@ use crate::machine_answers::MachineAnswers;
 pub const STATE_FILE_BYTES_MAX: usize = 64 << 20;
 
 /// Reads a file by its path, or answers the error of the system.
-type ReadContent<'c> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'c;
+pub(crate) type ReadContent<'c> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'c;
 
 /// The rows of a state file, by backend and server. Of two rows of one server the first counts.
 #[derive(Debug, Default)]

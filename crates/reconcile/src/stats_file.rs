@@ -5,9 +5,14 @@
 //!
 //! Source: HAProxy management manual, section 9.5 "Stats-file"; format and warnings as seen of HAProxy 3.2.
 
+use std::collections::HashMap;
+
 use ballast_engine::Generation;
 use ballast_engine::counters::Counter;
 use ballast_health::HealthCounters;
+use ballast_model::Config;
+
+use crate::state_files::ReadContent;
 
 /// The counts that a file holds.
 #[derive(Debug, Default)]
@@ -85,6 +90,20 @@ const OF_BACKENDS: &[(&str, &str)] = &[
 const OF_H2: &[(&str, &str)] = &[("h2sess", "connections"), ("h2req", "streams")];
 
 impl SavedCounts {
+    /// Those of the file that a configuration names, and what is wrong with it, if anything is.
+    pub fn of(config: &Config, content: &ReadContent<'_>) -> (Self, Option<String>) {
+        let Some(path) = &config.global.stats_file else {
+            return (Self::default(), None);
+        };
+        let Ok(bytes) = content(path) else {
+            let wrong = format!("Can't load stats-file '{path}': cannot open file.");
+            return (Self::default(), Some(wrong));
+        };
+        let (counts, outcome) = Self::read(&String::from_utf8_lossy(&bytes));
+        let wrong = |_| format!("Invalid stats-file format in file '{path}'.");
+        (counts, outcome.err().map(wrong))
+    }
+
     /// Reads a file, as far as it is valid.
     pub fn read(text: &str) -> (Self, Result<(), InvalidStatsFile>) {
         let mut saved = Self::default();
@@ -122,26 +141,28 @@ impl SavedCounts {
 
     /// Adds them to what a generation counts. Nothing may count yet.
     pub fn restore(&self, generation: &Generation) {
-        for row in &self.rows {
-            let is_named = |guid: &Option<String>| guid.as_ref() == Some(&row.guid);
-            if row.is_of_frontend {
-                let mut all = generation.frontends.iter();
-                let Some(known) = all.find(|one| is_named(&one.model.common.guid)) else {
-                    continue;
-                };
-                let counters = known.state.counters.of(0);
+        let of = |is_of_frontend| {
+            let rows = self.rows.iter();
+            let rows = rows.filter(move |row| row.is_of_frontend == is_of_frontend);
+            rows.map(|row| (row.guid.as_str(), row)).collect()
+        };
+        let (fronts, backs): (HashMap<&str, &SavedRow>, HashMap<&str, &SavedRow>) =
+            (of(true), of(false));
+        for frontend in &generation.frontends {
+            if let Some(row) = row_of(&fronts, &frontend.model.common.guid) {
+                let counters = frontend.state.counters.of(0);
                 row.add(OF_FRONTENDS, |name| counters.find(name));
-                let counters = known.state.h2.counters.of(0);
+                let counters = frontend.state.h2.counters.of(0);
                 row.add(OF_H2, |name| counters.find(name));
-                continue;
             }
-            for backend in &generation.backends {
-                if is_named(&backend.model.common.guid) {
-                    let counters = backend.state.counters.of(0);
-                    row.add(OF_BACKENDS, |name| counters.find(name));
-                }
-                let mut servers = backend.servers.iter();
-                if let Some(server) = servers.find(|server| is_named(&server.model.guid)) {
+        }
+        for backend in &generation.backends {
+            if let Some(row) = row_of(&backs, &backend.model.common.guid) {
+                let counters = backend.state.counters.of(0);
+                row.add(OF_BACKENDS, |name| counters.find(name));
+            }
+            for server in &backend.servers {
+                if let Some(row) = row_of(&backs, &server.model.guid) {
                     let counters = server.state.counters.of(0);
                     row.add(OF_BACKENDS, |name| counters.find(name));
                     server.state.health().add_counts(&HealthCounters {
@@ -154,6 +175,11 @@ impl SavedCounts {
             }
         }
     }
+}
+
+/// The row of a proxy or a server. Where a file has several, the last counts.
+fn row_of<'r>(rows: &HashMap<&str, &'r SavedRow>, guid: &Option<String>) -> Option<&'r SavedRow> {
+    rows.get(guid.as_deref()?).copied()
 }
 
 impl SavedRow {
