@@ -91,6 +91,7 @@ pub fn keep_memory_reserve(bytes: usize) -> io::Result<()> {
 
 /// Whether memory is short: the system refused some, or is about to, and nobody has found since that it gives
 /// again. Then what can be refused is refused.
+#[inline]
 pub fn is_memory_short() -> bool {
     IS_SHORT.load(Ordering::Relaxed)
 }
@@ -178,6 +179,7 @@ pub fn try_zeroed(bytes: usize) -> Option<Box<[u8]>> {
 }
 
 impl Reserve {
+    #[inline]
     fn holds(&self, block: *mut u8) -> bool {
         // Before there is a region nothing is below 0 bytes.
         block

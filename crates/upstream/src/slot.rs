@@ -50,10 +50,12 @@ const DIRECT: usize = usize::MAX;
 
 impl SlotServer {
     fn server(&self) -> &Arc<Server> {
-        match &self.backend.direct {
-            Some(direct) if self.server_index == DIRECT => direct,
-            _ => &self.backend.servers[self.server_index],
+        if self.server_index == DIRECT
+            && let Some(direct) = &self.backend.direct
+        {
+            return direct;
         }
+        &self.backend.servers[self.server_index]
     }
 }
 

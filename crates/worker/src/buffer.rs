@@ -292,11 +292,11 @@ impl BufferPool {
         }
     }
 
-    fn free_max(&self) -> usize {
-        let max = self.limits.get().free_max;
-        match is_memory_short() {
-            true => max.min(FREE_MAX_WHEN_SHORT),
-            false => max,
+    #[cold]
+    fn wake_one(&self) {
+        let waiting = self.waiting.borrow_mut().pop();
+        if let Some(waker) = waiting {
+            waker.wake();
         }
     }
 }
@@ -317,12 +317,18 @@ impl Drop for Buffer {
                 return;
             }
             pool.in_use.set(pool.in_use.get().saturating_sub(1));
-            if bytes.len() == limits.bytes && pool.free.borrow().len() < pool.free_max() {
-                pool.free.borrow_mut().push(bytes);
+            let is_short = is_memory_short();
+            let free_max = match is_short {
+                true => limits.free_max.min(FREE_MAX_WHEN_SHORT),
+                false => limits.free_max,
+            };
+            let mut free = pool.free.borrow_mut();
+            if bytes.len() == limits.bytes && free.len() < free_max {
+                free.push(bytes);
             }
-            let waiting = pool.waiting.borrow_mut().pop();
-            if let Some(waker) = waiting {
-                waker.wake();
+            drop(free);
+            if !pool.waiting.borrow().is_empty() {
+                pool.wake_one();
             }
         });
     }
