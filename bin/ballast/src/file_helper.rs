@@ -94,11 +94,9 @@ pub(crate) fn answer(question: Question, about: &str) -> Vec<u8> {
     let Some(helper) = HELPER.get() else {
         return local_answer(question, about);
     };
-    let own = (!helper.is_in_chroot).then(|| question.answer(about));
-    if let Some(own) = &own
-        && !may_be_hidden(question, own, about)
-    {
-        return own.clone();
+    let mut own = (!helper.is_in_chroot).then(|| question.answer(about));
+    if let Some(own) = own.take_if(|own| !may_be_hidden(question, own, about)) {
+        return own;
     }
     let asked = helper.ask(&question.to_bytes(about));
     match (asked, own) {

@@ -21,9 +21,10 @@ const SAVED_ADDRESS: u8 = b's';
 
 /// The answer that was recorded, or that of the file helper, or of the system.
 fn ask(question: Question, about: &str) -> Vec<u8> {
-    MachineAnswers::ask(question.kind(), about, || {
+    let answer = MachineAnswers::ask(question.kind(), about, || {
         file_helper::answer(question, about)
-    })
+    });
+    answer.unwrap_or_else(|_| question.failure("Cannot allocate memory"))
 }
 
 fn is(question: Question, about: &str) -> bool {
@@ -192,7 +193,7 @@ impl Machine for LocalMachine {
             let address = file.as_ref().and_then(|file| file.address(backend, server));
             address.map_or_else(Vec::new, |ip| ip.to_string().into_bytes())
         });
-        String::from_utf8_lossy(&answer).parse().ok()
+        String::from_utf8_lossy(&answer.ok()?).parse().ok()
     }
 
     fn hostname(&self) -> String {

@@ -123,7 +123,12 @@ impl Question {
 
 /// The answer that may be an error.
 pub(crate) fn told(answer: std::io::Result<Vec<u8>>) -> Vec<u8> {
-    match answer {
+    // Contents are large: they are read with room for the byte before them.
+    let with_room = answer.and_then(|mut answer| {
+        answer.try_reserve(1)?;
+        Ok(answer)
+    });
+    match with_room {
         Ok(mut answer) => {
             answer.insert(0, 1);
             answer

@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -301,6 +302,120 @@ fn the_limit_of_a_control_group_is_kept() {
         process.until_said("Memory is no longer short. ");
         assert_eq!(Fixture::count(process.ask(200), 200), 200);
         assert!(process.is_running(), "{rights}: {}", process.said());
+    }
+}
+
+/// Each large allocation of each of these is refused once, by a library of the test: files that are read
+/// again, what commands add and answer, and requests.
+#[test]
+fn large_allocations_are_refused_one_by_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = directory.path().join("refuse.so");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/refuse.c"))
+        .status();
+    assert!(built.unwrap().success());
+    let refusal = Refusal::new(&directory.path().join("refusal"));
+    let line = format!(
+        "LD_PRELOAD={} REFUSE={} exec \"$@\"",
+        library.display(),
+        refusal.path.display()
+    );
+    let mut process = Fixture::start_with("tune.bufsize 131072", &line, &[]);
+    let map = process.path("a.map").display().to_string();
+    let entry = |at: u32| format!("key-{at}-{} value\n", "k".repeat(60));
+    fs::write(&map, (0..40_000).map(entry).collect::<String>()).unwrap();
+    let acls = (0..3000).map(|at| format!("    acl a{at} path_beg /x{at}\n"));
+    let mut config = fs::read_to_string(process.path("a.cfg")).unwrap();
+    config.extend(acls);
+    fs::write(process.path("a.cfg"), config).unwrap();
+    let added: String = (40_000..50_000).map(entry).collect();
+    let commands = [
+        "reload".to_owned(),
+        format!("add map {map} <<\n{added}"),
+        format!("show map {map}"),
+        format!("clear map {map}"),
+        "show plan".to_owned(),
+    ];
+    let mut refused = 0;
+    for command in &commands {
+        process.until_read(&refusal);
+        refusal.set(LARGE_BYTES, 0);
+        process.command(command);
+        let count = refusal.seen();
+        for which in 1..=count {
+            process.until_read(&refusal);
+            refusal.set(LARGE_BYTES, which);
+            let said = process.command(command);
+            refused += u64::from(refusal.is_done());
+            refusal.set(u64::MAX, 0);
+            let name = command.lines().next().unwrap();
+            assert!(process.is_running(), "{name}: {}", process.said());
+            assert!(!said.is_empty(), "{name}, allocation {which}");
+            let status = Fixture::status(process.ask(1).remove(0));
+            assert!(matches!(status, 200 | 503), "{name}, {which}: {status}");
+        }
+    }
+    assert!(refused >= 40, "{refused} were refused");
+    process.until_read(&refusal);
+    assert_eq!(Fixture::count(process.ask(100), 200), 100);
+}
+
+/// From how many bytes on an allocation is large.
+const LARGE_BYTES: u64 = 64 << 10;
+
+/// What `refuse.c` reads: which large allocation is refused.
+struct Refusal {
+    path: PathBuf,
+    file: File,
+}
+
+impl Refusal {
+    fn new(path: &Path) -> Self {
+        let mut options = File::options();
+        let options = options.read(true).write(true).create_new(true);
+        let refusal = Self {
+            path: path.to_owned(),
+            file: options.open(path).unwrap(),
+        };
+        refusal.set(u64::MAX, 0);
+        refusal
+    }
+
+    /// Has the one refused that is the `which`th from now on; none by 0.
+    fn set(&self, large_bytes: u64, which: u64) {
+        let words = [large_bytes, which, 0, 0].map(u64::to_ne_bytes);
+        self.file.write_all_at(&words.concat(), 0).unwrap();
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(&mut bytes, at * 8).unwrap();
+        u64::from_ne_bytes(bytes)
+    }
+
+    /// Large allocations since the last `set`.
+    fn seen(&self) -> u64 {
+        self.word(2)
+    }
+
+    /// Whether one was refused since the last `set`.
+    fn is_done(&self) -> bool {
+        self.word(3) > 0
+    }
+}
+
+impl Fixture {
+    /// Until files are read again: memory is no longer short.
+    fn until_read(&self, refusal: &Refusal) {
+        refusal.set(u64::MAX, 0);
+        let deadline = Instant::now() + PATIENCE;
+        while !self.command("reload").starts_with("Success=1") {
+            assert!(Instant::now() < deadline, "{}", self.said());
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

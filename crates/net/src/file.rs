@@ -292,7 +292,9 @@ fn content_of(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
         return Err(too_long());
     }
     let mut bytes = Vec::new();
-    bytes.try_reserve_exact(usize::try_from(known.len()).unwrap_or(usize::MAX))?;
+    // With room for one byte more, for a caller that marks what it has read.
+    let size = known.len().saturating_add(1);
+    bytes.try_reserve_exact(usize::try_from(size).unwrap_or(usize::MAX))?;
     if !has_memory(1, bytes.capacity().saturating_mul(MEMORY_PER_BYTE)) {
         return Err(io::ErrorKind::OutOfMemory.into());
     }

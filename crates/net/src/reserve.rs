@@ -6,8 +6,9 @@
 //! gives again ([`note_memory_is_back`]). Meanwhile callers stop taking on work, and what can be refused
 //! (buffers, bodies, tables) is refused, so that the region is for what is small and unavoidable.
 //!
-//! Blocks of the region have sizes that are powers of two, 1 MiB at most. A freed one is kept for others
-//! of its size, and parted where a smaller one is wanted: the region is small, and shortage is short.
+//! Blocks of the region have sizes that are powers of two, 16 MiB at most, and those of more than 1 MiB only
+//! as long as half of it is untouched. A freed one is kept for others of its size, and parted where a
+//! smaller one is wanted: the region is small, and shortage is short.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
@@ -18,12 +19,14 @@ use std::sync::{Mutex, PoisonError};
 use rustix::mm::{MapFlags, ProtFlags};
 
 /// Bytes of the region, where memory is not limited more closely.
-pub const MEMORY_RESERVE_BYTES: usize = 8 << 20;
+pub const MEMORY_RESERVE_BYTES: usize = 32 << 20;
 
 /// The smallest block, in bytes, as a power of two: it holds the link to the next free one.
 const BLOCK_BITS_MIN: u32 = 5;
-/// Sizes of blocks: 32 bytes to 1 MiB.
-const BLOCK_SIZES: usize = 16;
+/// Sizes of blocks: 32 bytes to 16 MiB.
+const BLOCK_SIZES: usize = 20;
+/// What is larger leaves half of the region to what is small.
+const SMALL_BYTES_MAX: usize = 1 << 20;
 /// Blocks are aligned to their size, to this at most.
 const ALIGN_MAX: usize = 4096;
 /// The smallest region.
@@ -228,7 +231,11 @@ impl Blocks {
         let bytes = 1_usize << (BLOCK_BITS_MIN as usize + class);
         let offset = self.used.next_multiple_of(bytes.min(ALIGN_MAX));
         let end = offset + bytes;
-        if end > region_bytes {
+        let end_max = match bytes > SMALL_BYTES_MAX {
+            true => region_bytes / 2,
+            false => region_bytes,
+        };
+        if end > end_max {
             return self.split(class, begin);
         }
         self.used = end;
@@ -393,9 +400,10 @@ mod tests {
             used: 0,
             free: [0; BLOCK_SIZES],
         };
-        let whole = blocks.take(BLOCK_SIZES - 1, begin, 1 << 20).unwrap();
+        let class = class_of(Layout::array::<u8>(1 << 20).unwrap()).unwrap();
+        let whole = blocks.take(class, begin, 1 << 20).unwrap();
         assert_eq!(blocks.take(0, begin, 1 << 20), None, "all is used");
-        blocks.give_back(BLOCK_SIZES - 1, whole, begin);
+        blocks.give_back(class, whole, begin);
         let mut taken = Vec::new();
         while let Some(offset) = blocks.take(0, begin, 1 << 20) {
             taken.push(offset);
@@ -406,14 +414,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_large_leaves_half() {
+        let mut blocks = Blocks {
+            used: 0,
+            free: [0; BLOCK_SIZES],
+        };
+        let region_bytes = 32 << 20;
+        assert_eq!(blocks.take(BLOCK_SIZES - 1, 0, region_bytes), Some(0));
+        assert_eq!(blocks.take(BLOCK_SIZES - 1, 0, region_bytes), None);
+        assert_eq!(blocks.take(BLOCK_SIZES - 2, 0, region_bytes), None);
+        let layout = Layout::array::<u8>(SMALL_BYTES_MAX).unwrap();
+        let small = (0..16).map(|_| blocks.take(class_of(layout).unwrap(), 0, region_bytes));
+        assert_eq!(small.flatten().count(), 16);
+    }
+
+    #[test]
     fn what_no_block_holds_is_refused() {
         let is_held = |bytes, align| class_of(Layout::from_size_align(bytes, align).unwrap());
         assert_eq!(is_held(1, 1), Some(0));
         assert_eq!(is_held(32, 8), Some(0));
         assert_eq!(is_held(33, 8), Some(1));
         assert_eq!(is_held(8, 4096), Some(7));
-        assert_eq!(is_held(1 << 20, 8), Some(BLOCK_SIZES - 1));
-        assert_eq!(is_held((1 << 20) + 1, 8), None);
+        assert_eq!(is_held(16 << 20, 8), Some(BLOCK_SIZES - 1));
+        assert_eq!(is_held((16 << 20) + 1, 8), None);
         assert_eq!(is_held(8, 8192), None);
     }
 

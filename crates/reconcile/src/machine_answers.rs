@@ -8,7 +8,7 @@
 //! causes no lookup of names and reads no list or page again. Keys are not kept here: the certificates in
 //! force have them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, TryReserveError};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ballast_tls::shared_store::SharedStore;
@@ -74,9 +74,16 @@ impl MachineAnswers {
 
     /// The answer to a question: of the answers in use, or of the machine. `kind` tells questions
     /// about one subject apart.
-    pub fn ask(kind: u8, about: &str, ask: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// There is no memory for a copy of it.
+    pub fn ask(
+        kind: u8,
+        about: &str,
+        ask: impl FnOnce() -> Vec<u8>,
+    ) -> Result<Vec<u8>, TryReserveError> {
         let Some(machine_answers) = Self::in_use() else {
-            return ask();
+            return Ok(ask());
         };
         let question = [&[kind], about.as_bytes()].concat();
         let mut answers = machine_answers
@@ -84,12 +91,12 @@ impl MachineAnswers {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         match answers.get(&question) {
-            Some(answer) => answer.clone(),
-            None if machine_answers.is_closed => Vec::new(),
+            Some(answer) => try_copy(answer),
+            None if machine_answers.is_closed => Ok(Vec::new()),
             None => {
                 let answer = ask();
-                answers.insert(question, answer.clone());
-                answer
+                answers.insert(question, try_copy(&answer)?);
+                Ok(answer)
             }
         }
     }
@@ -108,6 +115,14 @@ impl MachineAnswers {
             answers.remove(&[&[Self::CONTENT], name.as_bytes()].concat());
         }
     }
+}
+
+/// A copy, if there is memory for it: contents of files are large.
+fn try_copy(bytes: &[u8]) -> Result<Vec<u8>, TryReserveError> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len())?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
 }
 
 /// Keeps answers in use while it lives.

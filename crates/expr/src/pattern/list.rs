@@ -162,7 +162,7 @@ impl PatternRef {
     /// Remembers that its file was written and now holds `text`, so that the next load of the
     /// file finds nothing changed in it.
     pub fn was_written(&self, text: &str) {
-        self.lock().loaded = LoadedEntries::File(bytes_of_text(text).into());
+        self.lock().loaded = LoadedEntries::File(Arc::new(bytes_of_text(text).into_owned()));
     }
 
     /// Whether it holds anything else than the configuration gave it: the Runtime API or a rule

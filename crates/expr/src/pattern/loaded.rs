@@ -12,7 +12,7 @@ use crate::error::ExpressionError;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum LoadedEntries {
     /// The contents of its file.
-    File(Arc<[u8]>),
+    File(Arc<Vec<u8>>),
     /// Words of an ACL line.
     Words(Vec<Arc<str>>),
 }

@@ -441,7 +441,7 @@ impl Store {
         let at = match inner.by_identity.get(&identity) {
             Some(at) => *at,
             None => {
-                let loaded = LoadedEntries::File(read(name, files)?.into());
+                let loaded = LoadedEntries::File(Arc::new(read(name, files)?));
                 inner
                     .take_over_or_make(identity, name.to_owned(), as_map, loaded)
                     .map_err(|error| in_file(name, error))?
