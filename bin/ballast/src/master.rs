@@ -12,6 +12,7 @@
 //!   Idle ── the worker died ──► Starting
 //!   Idle ── asked to reload, new program on the disk ──► CheckingProgram
 //!   Applying ── needs rights that the worker gave up ──► AwaitingHelper ── answers ──► Applying
+//!   Applying ── the worker hangs ──► Starting
 //!   Applying ── needs a new process ──► AwaitingSnapshot ── snapshot, or too late ──► Starting
 //!   CheckingProgram ── accepts the configuration ──► BeforeExec ── exec ──► AwaitingSnapshot
 //!   CheckingProgram ── does not ──► Idle
@@ -205,6 +206,7 @@ enum MasterPhase {
     /// A new program checks the configuration.
     CheckingProgram {
         pid: i32,
+        deadline: Instant,
     },
     /// This process executes another program, once its answers are sent.
     BeforeExec {
@@ -344,9 +346,11 @@ impl MasterProcess<'_> {
     /// The time of the next timer.
     fn next_deadline(&self) -> Option<Instant> {
         let of_phase = match self.phase {
-            MasterPhase::Idle | MasterPhase::Applying | MasterPhase::CheckingProgram { .. } => None,
+            MasterPhase::Idle => None,
+            MasterPhase::Applying => self.silence_left().map(|left| Instant::now() + left),
             MasterPhase::AwaitingSnapshot { deadline }
             | MasterPhase::AwaitingHelper { deadline, .. }
+            | MasterPhase::CheckingProgram { deadline, .. }
             | MasterPhase::Starting { deadline, .. } => Some(deadline),
             MasterPhase::BeforeExec { exec_at } => Some(exec_at),
         };
@@ -355,6 +359,14 @@ impl MasterProcess<'_> {
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// How much longer the worker that serves may be silent; zero when it is no longer.
+    fn silence_left(&self) -> Option<Duration> {
+        let workers = self.worker_set.workers();
+        let current = workers.in_role(Role::Current)?;
+        let silent_us = monotonic_us().saturating_sub(current.last_message_us);
+        Some(SILENCE_MAX.saturating_sub(Duration::from_micros(silent_us)))
     }
 
     /// Acts on every timer whose time has come.
@@ -383,6 +395,16 @@ impl MasterProcess<'_> {
                     deadline: now + START_TIMEOUT,
                 };
             }
+            MasterPhase::Applying if self.silence_left() == Some(Duration::ZERO) => {
+                self.replace_silent_worker()
+            }
+            MasterPhase::CheckingProgram { pid, deadline } if deadline <= now => {
+                let _ = net::kill_outright(pid);
+                self.phase = MasterPhase::CheckingProgram {
+                    pid,
+                    deadline: now + START_TIMEOUT,
+                };
+            }
             MasterPhase::AwaitingHelper { pid, deadline } if deadline <= now => {
                 let _ = net::kill_outright(pid);
                 self.phase = MasterPhase::AwaitingHelper {
@@ -405,13 +427,7 @@ impl MasterProcess<'_> {
     /// Tells the service manager that all is well, unless the worker has sent no message for
     /// [`SILENCE_MAX`].
     fn feed_watchdog(&mut self, now: Instant) {
-        let is_stalled = {
-            let workers = self.worker_set.workers();
-            let silence_us = u64::try_from(SILENCE_MAX.as_micros()).unwrap_or(u64::MAX);
-            workers
-                .in_role(Role::Current)
-                .is_some_and(|one| monotonic_us().saturating_sub(one.last_message_us) > silence_us)
-        };
+        let is_stalled = self.silence_left() == Some(Duration::ZERO);
         if let Some(watchdog) = &mut self.watchdog {
             watchdog.next = now + watchdog.period;
             if !is_stalled {

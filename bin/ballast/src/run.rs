@@ -25,7 +25,7 @@ use crate::ready::{ForkSide, ReadyNotifier};
 use crate::reexec::Inheritance;
 use crate::serve::{self, StartState};
 use crate::version::ProgramName;
-use crate::worker::{self, MasterLink, WorkerKind};
+use crate::worker::{self, MasterLink, StartedBy, WorkerKind};
 use crate::{check, console, file_helper, master, process, processors, secrets};
 
 /// How long the start waits until former processes have freed their addresses.
@@ -44,24 +44,31 @@ pub(crate) fn run(options: &Options) -> u8 {
 
 fn start(options: &Options) -> Result<u8, u8> {
     console::set_quiet(options.quiet && !options.verbose);
-    let channel = worker::channel_to_master();
-    if channel.is_some() {
+    let started_by = worker::started_by();
+    if matches!(started_by, StartedBy::Process(..)) {
         // Without this the process would be named `exe`: it was started from /proc/self/exe.
         let program = std::env::args().next().unwrap_or_default();
         ballast_net::set_process_name(ProgramName::of_command(&program).word());
     }
-    match channel {
-        Some((channel, WorkerKind::Serve)) => return serve_for_master(options, channel),
-        Some((channel, WorkerKind::PrivilegedHelper)) => {
+    match started_by {
+        StartedBy::Process(channel, WorkerKind::Serve) => {
+            return serve_for_master(options, channel);
+        }
+        StartedBy::Process(channel, WorkerKind::PrivilegedHelper) => {
             return run_privileged_helper(options, channel);
         }
-        Some((channel, WorkerKind::FileHelper)) => {
+        StartedBy::Process(channel, WorkerKind::FileHelper) => {
             return Ok(file_helper::run(options, &channel, |options| {
                 // What is wrong with it is said by the process that is to have it.
                 let _ = check::read_for_start(options, &[], &SharedStore::default());
             }));
         }
-        None => {}
+        // It would start as one of its own, beside whoever serves now.
+        StartedBy::Gone => {
+            console::notice("Whoever started this process is gone: it ends.");
+            return Err(1);
+        }
+        StartedBy::Other => {}
     }
     if let Some(inheritance) = Inheritance::of_this_process() {
         return master::resume(options, inheritance);

@@ -88,23 +88,42 @@ impl WorkerKind {
     }
 }
 
-/// The channel to the master, when one started this process.
-pub(crate) fn channel_to_master() -> Option<(Channel, WorkerKind)> {
+/// Who started this process.
+#[derive(Debug)]
+pub(crate) enum StartedBy {
+    /// An operator, or another program.
+    Other,
+    /// The process at the other end of the channel, for this.
+    Process(Channel, WorkerKind),
+    /// A process that is gone since.
+    Gone,
+}
+
+/// Who started this process, by what the environment says.
+pub(crate) fn started_by() -> StartedBy {
+    // A worker starts programs too (external checks), and they inherit the variable, but no channel.
+    let Some((channel, starter, kind)) = inherited_channel() else {
+        return StartedBy::Other;
+    };
+    match net::parent_process_id() == Some(starter) {
+        true => StartedBy::Process(channel, kind),
+        false => StartedBy::Gone,
+    }
+}
+
+/// The channel of a process that another one starts, which one, and what for.
+fn inherited_channel() -> Option<(Channel, i32, WorkerKind)> {
     let value = std::env::var(WORKER_VARIABLE).ok()?;
     let mut parts = value.split(':');
-    let (number, master, kind) = (parts.next()?, parts.next()?, parts.next()?);
+    let (number, starter, kind) = (parts.next()?, parts.next()?, parts.next()?);
     let kinds = [
         WorkerKind::Serve,
         WorkerKind::PrivilegedHelper,
         WorkerKind::FileHelper,
     ];
     let kind = kinds.into_iter().find(|one| one.word() == kind)?;
-    // A worker starts programs too (external checks), and they inherit the variable.
-    if net::parent_process_id() != Some(master.parse().ok()?) {
-        return None;
-    }
     let fd = net::inherit::take(number.parse().ok()?).ok()?;
-    Some((Channel::from_fd(fd), kind))
+    Some((Channel::from_fd(fd), starter.parse().ok()?, kind))
 }
 
 impl MasterLink {

@@ -182,6 +182,35 @@ frontend fe
     bind 127.0.0.1:PORT
 ";
 
+/// A process that a master starts, and whose master is gone before it is told anything, does not start as
+/// one of its own.
+#[test]
+fn who_is_started_by_nobody_ends() {
+    let fixture = Fixture::new("global\n    maxconn 10\n");
+    for kind in ["serve", "helper", "files"] {
+        // The shell that gives it the channel is its parent, and not who the line names.
+        let output = Command::new("sh")
+            .args([
+                "-c",
+                "\"$@\" 9</dev/null; exit $?",
+                "sh",
+                PROGRAM,
+                "-W",
+                "-f",
+            ])
+            .arg(fixture.path("a.cfg"))
+            .env("BALLAST_WORKER_LINE", format!("9:1:{kind}"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains("Whoever started this process is gone"),
+            "{kind}: {said}"
+        );
+        assert_eq!(output.status.code(), Some(1), "{kind}");
+    }
+}
+
 #[test]
 fn checking_says_what_is_wrong_and_starts_nothing() {
     let stage = Fixture::new(CONFIG);

@@ -37,7 +37,7 @@ impl MasterProcess<'_> {
 
     /// Acts on the end of a child process, by its role.
     pub(super) fn child_ended(&mut self, end: &ChildEnd) {
-        if matches!(self.phase, MasterPhase::CheckingProgram { pid } if pid == end.pid) {
+        if matches!(self.phase, MasterPhase::CheckingProgram { pid, .. } if pid == end.pid) {
             return self.program_checked(end);
         }
         let (child, left) = {

@@ -12,7 +12,8 @@ use ballast_syntax::Severity;
 use super::ends::line_of_end;
 use super::supervisor::tell_supervisor;
 use super::{
-    ANSWER_TIMEOUT, MasterPhase, MasterProcess, SNAPSHOT_TIMEOUT, START_TIMEOUT, StartReason,
+    ANSWER_TIMEOUT, MasterPhase, MasterProcess, SILENCE_MAX, SNAPSHOT_TIMEOUT, START_TIMEOUT,
+    StartReason,
 };
 use crate::console;
 use crate::reexec::MasterState;
@@ -49,7 +50,12 @@ impl MasterProcess<'_> {
         );
         if self.program.is_replaced() {
             return match spawn_config_check(&self.program) {
-                Ok(pid) => self.phase = MasterPhase::CheckingProgram { pid },
+                Ok(pid) => {
+                    self.phase = MasterPhase::CheckingProgram {
+                        pid,
+                        deadline: Instant::now() + START_TIMEOUT,
+                    }
+                }
                 Err(error) => {
                     let path = self.program.path.display();
                     let text = format!("The new program {path} does not start: {error}.\n");
@@ -74,6 +80,16 @@ impl MasterProcess<'_> {
     /// Whether a request asks for a new worker in any case, and for the end of the old one.
     pub(super) fn is_hard(&self) -> bool {
         self.reload_callers.iter().any(|request| request.hard)
+    }
+
+    /// A worker that hangs carries out no reload: another one takes its place, with the last snapshot.
+    pub(super) fn replace_silent_worker(&mut self) {
+        let pid = self.current_pid().unwrap_or(0);
+        console::alert(&format!(
+            "The worker ({pid}) has said nothing for {} s: it hangs, or is stopped. A new one takes its place.",
+            SILENCE_MAX.as_secs()
+        ));
+        self.start_worker(StartReason::Reload);
     }
 
     /// Has the worker write a snapshot for the next one.
