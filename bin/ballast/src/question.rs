@@ -142,8 +142,13 @@ fn names_in(directory: &Path) -> std::io::Result<Vec<u8>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        // A link to a file is a file (certbot's `live`).
-        if entry.path().is_file() {
+        // A link to a file is a file (certbot's `live`). One to nothing is none that can be read, which
+        // whoever reads it says: a site whose file is gone must not vanish without a word.
+        if entry
+            .path()
+            .metadata()
+            .map_or(true, |known| known.is_file())
+        {
             names.extend_from_slice(entry.file_name().as_encoded_bytes());
             names.push(0);
         }

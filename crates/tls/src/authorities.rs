@@ -169,6 +169,8 @@ pub struct Authorities {
     certificates: Vec<Facts>,
     by_subject: HashMap<Vec<u8>, Vec<usize>, foldhash::fast::RandomState>,
     lists: Vec<RevocationList>,
+    /// What of a directory was not loaded, and why.
+    left_out: Vec<String>,
 }
 
 impl Authorities {
@@ -211,7 +213,8 @@ impl Authorities {
         digest
     }
 
-    /// Reads a file, or of a directory each `.pem`, `.crt`, `.cer` and `.crl`.
+    /// Reads a file, or of a directory each `.pem`, `.crt`, `.cer` and `.crl`. What cannot be read of a
+    /// directory is left out, with a remark: systems keep links to authorities that are gone there.
     ///
     /// # Errors
     ///
@@ -220,44 +223,64 @@ impl Authorities {
         files: &dyn CertificateFileReader,
         path: &str,
     ) -> Result<Self, FileError<AuthorityError>> {
-        let failed = |file: &str, reason| FileError {
-            file: file.to_owned(),
+        let failed = |reason| FileError {
+            file: path.to_owned(),
             reason,
         };
-        let system = |reason| failed(path, AuthorityError::System(reason));
-        let mut paths = vec![path.to_owned()];
-        if let Some(mut names) = files.list(path).map_err(system)? {
-            names.retain(|name| {
-                !name.starts_with('.')
-                    && AUTHORITY_FILES.iter().any(|ending| name.ends_with(ending))
-            });
-            names.sort_unstable();
-            let directory = path.trim_end_matches('/');
-            paths = names
-                .iter()
-                .map(|name| format!("{directory}/{name}"))
-                .collect();
-        }
+        let names = files.list(path);
+        let names = names.map_err(|reason| failed(AuthorityError::System(reason)))?;
         let mut authorities = Self::empty(path);
-        for file in paths {
-            let content = files.read(&file).map_err(system)?;
-            let content = content.ok_or_else(|| failed(&file, AuthorityError::Missing))?;
-            authorities
-                .add(&content)
-                .map_err(|reason| failed(&file, reason))?;
-        }
-        if authorities.is_empty() {
-            return Err(failed(path, AuthorityError::Empty));
+        match names {
+            Some(names) => authorities.add_directory(files, names),
+            None => {
+                authorities.add_file(files, path).map_err(failed)?;
+                if authorities.is_empty() {
+                    return Err(failed(AuthorityError::Empty));
+                }
+            }
         }
         Ok(authorities)
     }
 
-    /// Adds what PEM content has. Equal certificates count once.
+    fn add_directory(&mut self, files: &dyn CertificateFileReader, mut names: Vec<String>) {
+        names.retain(|name| {
+            !name.starts_with('.') && AUTHORITY_FILES.iter().any(|ending| name.ends_with(ending))
+        });
+        names.sort_unstable();
+        let path = self.name.clone();
+        let directory = path.trim_end_matches('/');
+        for name in names {
+            let file = format!("{directory}/{name}");
+            let reason = match self.add_file(files, &file) {
+                Ok(0) => AuthorityError::Empty,
+                Ok(_) => continue,
+                Err(reason) => reason,
+            };
+            self.left_out
+                .push(format!("'{path}' couldn't load '{file}' ({reason})"));
+        }
+        if self.is_empty() {
+            self.left_out
+                .push(format!("0 CA were loaded from '{path}'"));
+        }
+    }
+
+    fn add_file(
+        &mut self,
+        files: &dyn CertificateFileReader,
+        path: &str,
+    ) -> Result<usize, AuthorityError> {
+        let content = files.read(path).map_err(AuthorityError::System)?;
+        self.add(&content.ok_or(AuthorityError::Missing)?)
+    }
+
+    /// Adds what PEM content has. Returns how many certificates and lists that is; equal ones are kept once.
     ///
     /// # Errors
     ///
     /// [`AuthorityError`].
-    pub fn add(&mut self, content: &[u8]) -> Result<(), AuthorityError> {
+    pub fn add(&mut self, content: &[u8]) -> Result<usize, AuthorityError> {
+        let mut count = 0;
         for section in read_pem(content).map_err(AuthorityError::Pem)? {
             let broken = || AuthorityError::Broken {
                 label: section.label.to_owned(),
@@ -272,10 +295,11 @@ impl Authorities {
                     self.lists
                         .push(RevocationList::read(&section.der).ok_or_else(broken)?);
                 }
-                _ => {}
+                _ => continue,
             }
+            count += 1;
         }
-        Ok(())
+        Ok(count)
     }
 
     fn add_certificate(&mut self, facts: Facts) {
@@ -312,6 +336,11 @@ impl Authorities {
 
     pub(crate) fn facts(&self) -> impl Iterator<Item = &Facts> {
         self.certificates.iter()
+    }
+
+    /// What of a directory was not loaded, and why.
+    pub(crate) fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     pub(crate) fn lists(&self) -> &[RevocationList] {

@@ -1,4 +1,5 @@
-//! What of authorities and revocation lists cannot be used here, said when they are loaded: OpenSSL
+//! What of authorities and revocation lists cannot be used here, said when they are loaded: files of a
+//! directory are left out, and OpenSSL
 //! checks signatures that the library here cannot ([`signatures`](crate::signatures)), and whoever
 //! depends on one is refused at the handshake, where nobody sees why.
 
@@ -20,7 +21,11 @@ impl TrustedAuthorities {
             let lists = file.lists().iter();
             lists.filter_map(|list| self.list_remark(file, list))
         });
-        keys.chain(lists).collect()
+        let left_out = files().flat_map(|file| {
+            let texts = file.left_out().iter();
+            texts.map(|text| format!("ca-file: {text}"))
+        });
+        left_out.chain(keys).chain(lists).collect()
     }
 
     fn list_remark(&self, file: &Authorities, list: &RevocationList) -> Option<String> {
