@@ -10,7 +10,7 @@ mod permitted;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +39,9 @@ const MARK: &[u8] = b"f";
 /// How long an answer is waited for: it may have to read a large configuration from a slow disk.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How long an answer is waited for after one that did not come: a change asks many questions.
+const ANSWER_TIMEOUT_WHEN_SILENT: Duration = Duration::from_secs(1);
+
 /// How long a process of its own may take.
 const CHILD_TIMEOUT: Duration = Duration::from_secs(50);
 
@@ -56,6 +59,8 @@ struct FileHelper {
     is_in_chroot: bool,
     /// Locked while an answer is waited for; `None` once one did not come.
     channel: Mutex<Option<Channel>>,
+    /// Whether the last answer did not come in time.
+    is_silent: AtomicBool,
 }
 
 /// Starts the helper of a process that is about to give up rights. To be called while it has them, by
@@ -69,7 +74,6 @@ pub(crate) fn start(
         return;
     }
     let started = spawn().and_then(|(pid, channel)| {
-        net::set_receive_timeout(channel.as_fd(), ANSWER_TIMEOUT)?;
         send(&channel, identity.to_text().as_bytes())?;
         Ok((pid, channel))
     });
@@ -80,6 +84,7 @@ pub(crate) fn start(
                 pid,
                 is_in_chroot: identity.has_chroot(),
                 channel: Mutex::new(Some(channel)),
+                is_silent: AtomicBool::new(false),
             });
         }
         Err(error) => console::warn(&format!(
@@ -159,10 +164,27 @@ impl FileHelper {
         let Some(open) = &*channel else {
             return Err(self.lost("it has ended"));
         };
-        match ask(open, question) {
-            Ok(Some(answer)) => return Ok(answer),
-            // It may answer the next one.
-            Err(error) => return Err(self.lost(&error.to_string())),
+        let timeout = match self.is_silent.load(Ordering::Relaxed) {
+            true => ANSWER_TIMEOUT_WHEN_SILENT,
+            false => ANSWER_TIMEOUT,
+        };
+        let asked =
+            net::set_receive_timeout(open.as_fd(), timeout).and_then(|()| ask(open, question));
+        match asked {
+            Ok(Some(answer)) => {
+                self.is_silent.store(false, Ordering::Relaxed);
+                return Ok(answer);
+            }
+            Err(error) => {
+                // It may answer the next one.
+                let is_late = error.kind() == io::ErrorKind::WouldBlock;
+                if is_late && !self.is_silent.swap(true, Ordering::Relaxed) {
+                    console::warn(
+                        &self.lost("it hangs, or a file it reads is on a disk that does"),
+                    );
+                }
+                return Err(self.lost(&error.to_string()));
+            }
             Ok(None) => *channel = None,
         }
         let _ = net::child_end(Some(self.pid), false);

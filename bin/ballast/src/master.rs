@@ -156,6 +156,7 @@ impl MasterStart {
             exit_code: None,
             early_deaths: 0,
             restart_at: None,
+            last_death: None,
             watchdog: Watchdog::of_this_process(options),
         };
         let (children, why) = (inherited.children, self.why);
@@ -258,6 +259,8 @@ struct MasterProcess<'o> {
     /// Workers that died soon after they were started, in a row.
     early_deaths: u32,
     restart_at: Option<Instant>,
+    /// How the worker ended that has no successor yet.
+    last_death: Option<String>,
     watchdog: Option<Watchdog>,
 }
 
@@ -664,12 +667,16 @@ impl MasterProcess<'_> {
         if starting != pid {
             return;
         }
+        let is_hard = self.is_hard();
         let mut former = Vec::new();
         {
             let mut workers = self.worker_set.workers();
             for child in &mut workers.children {
                 if child.role == Role::Current {
                     child.role = Role::Leaving;
+                    former.push(child.pid);
+                } else if child.role == Role::Leaving && is_hard {
+                    // It was asked to finish what it has, by an earlier reload.
                     former.push(child.pid);
                 } else if child.pid == pid {
                     child.role = Role::Current;
@@ -681,11 +688,7 @@ impl MasterProcess<'_> {
             }
         }
         for pid in former {
-            let end = if self.is_hard() {
-                Signal::Term
-            } else {
-                Signal::Usr1
-            };
+            let end = if is_hard { Signal::Term } else { Signal::Usr1 };
             // The former worker may have ended by itself.
             let _ = net::kill(pid, end);
         }
@@ -693,11 +696,30 @@ impl MasterProcess<'_> {
         match reason {
             StartReason::First => self.first_worker_ready(log),
             StartReason::Restart => {
+                self.log_death();
                 console::notice("The new worker serves.");
                 tell_supervisor(self.options, "STATUS=Ready.");
                 self.next_reload();
             }
-            StartReason::Reload => self.finish_reload(Ok(log)),
+            StartReason::Reload => {
+                self.log_death();
+                self.finish_reload(Ok(log));
+            }
+        }
+    }
+
+    /// Has the worker that serves log how the one before it ended: a master has no log targets.
+    fn log_death(&mut self) {
+        let Some(text) = self.last_death.take() else {
+            return;
+        };
+        let workers = self.worker_set.workers();
+        if let Some(current) = workers.in_role(Role::Current) {
+            let is_refused = true;
+            // One that is gone again logs nothing.
+            let _ = current
+                .channel
+                .send(&Message::Log { is_refused, text }, &[]);
         }
     }
 

@@ -172,8 +172,8 @@ impl ListenerSources {
         })
     }
 
-    /// Offers their sockets to the listeners, which use them instead of new ones.
-    fn offer(&self) -> Result<(), u8> {
+    /// Offers their sockets to the listeners, which use them instead of new ones. Returns whether there are any.
+    fn offer(&self) -> Result<bool, u8> {
         let sockets_of_former = || ballast_net::sockets_of(&self.former.pids_with_descendants());
         let Some(path) = &self.socket else {
             // Without the right to read the former process, both processes listen on the address
@@ -181,14 +181,17 @@ impl ListenerSources {
             if !self.former.is_empty()
                 && let Ok(sockets) = sockets_of_former()
             {
+                let is_any = !sockets.is_empty();
                 ballast_net::offer_sockets(sockets);
+                return Ok(is_any);
             }
-            return Ok(());
+            return Ok(false);
         };
         let error = match ballast_handover::fetch(path.as_ref()) {
             Ok(sockets) => {
+                let is_any = !sockets.is_empty();
                 ballast_net::offer_sockets(sockets);
-                return Ok(());
+                return Ok(is_any);
             }
             Err(error) => error,
         };
@@ -197,7 +200,7 @@ impl ListenerSources {
             Ok(sockets) if !sockets.is_empty() => {
                 console::notice("The listening sockets are taken from the process that is to go.");
                 ballast_net::offer_sockets(sockets);
-                Ok(())
+                Ok(true)
             }
             _ => {
                 console::alert("Failed to get the sockets from the old process!");
@@ -365,9 +368,16 @@ fn prepare(
     let cgroup = CgroupMemory::of_process();
     let limits = limits(options, config, thread_count, cgroup.as_ref())?;
     memory::keep_reserve(limits.memory);
-    from.offer()?;
+    // An address that is in use although its sockets were given is not theirs: it would be in vain that they
+    // refuse connections for a while.
+    let has_their_sockets = from.offer()?;
+    let nobody = OldProcesses::default();
+    let pausable = match has_their_sockets {
+        true => &nobody,
+        false => &from.former,
+    };
     let sizes = (limits.connections, thread_count);
-    let opened = open_listeners(options, config, sizes, &from.former)?;
+    let opened = open_listeners(options, config, sizes, pausable)?;
     let cli_binds = open_cli_binds(&config.global.stats_sockets)?;
     // Close the sockets of the other process that this configuration does not use.
     let _ = ballast_net::withdraw_sockets();

@@ -590,6 +590,57 @@ fn a_master_watches_its_worker() {
     }
 }
 
+/// A worker that dies again and again is started later and later; whoever mends the file does not wait.
+#[test]
+fn a_reload_starts_the_worker_that_would_start_later() {
+    let config = CONFIG.replace("nbthread 2", "nbthread 1\n    log stdout format raw local0");
+    let stage = Fixture::new(&config);
+    let mut running = stage.start(&format!(
+        "-W -S {} -f a.cfg",
+        stage.path("master").display()
+    ));
+    let worker = || {
+        let rows = ask(&stage.path("master"), "show proc");
+        let row = rows.lines().find(|row| row.contains("worker "))?;
+        row.split_whitespace().next()?.parse::<i32>().ok()
+    };
+    let mut killed = 0;
+    for deaths in 1..=5 {
+        until("another worker serves", || {
+            let said = running.said();
+            let served = said.matches("The new worker serves.").count() + 1;
+            let is_ready = served >= deaths && said.contains("Loading success.");
+            is_ready && worker().is_some_and(|pid| pid != killed)
+        });
+        killed = worker().unwrap();
+        Command::new("kill")
+            .args(["-KILL", &killed.to_string()])
+            .status()
+            .unwrap();
+        until("the master sees it", || {
+            running
+                .said()
+                .contains(&format!("({killed}) exited with code 137"))
+        });
+    }
+    assert!(running.said().contains("Starting another worker in 8 s."));
+    let asked_at = Instant::now();
+    let said = ask(&stage.path("master"), "reload");
+    assert!(said.starts_with("Success=1"), "{said}");
+    assert!(asked_at.elapsed() < Duration::from_secs(8));
+    assert!(get(&stage.connect()).starts_with("HTTP/1.1 503 "));
+    running.send(Signal::Term);
+    assert_eq!(running.end().code(), Some(0));
+    // By the master, and by the worker that logs it.
+    let line = format!("Current worker ({killed}) exited with code 137 (Killed)");
+    assert_eq!(
+        running.said().matches(&line).count(),
+        2,
+        "{}",
+        running.said()
+    );
+}
+
 #[test]
 fn a_master_in_the_background_is_the_process_of_the_pid_file() {
     let stage = Fixture::new(CONFIG);

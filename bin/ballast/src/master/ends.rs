@@ -125,6 +125,7 @@ impl MasterProcess<'_> {
             self.early_deaths = 0;
         }
         tell_supervisor(self.options, "STATUS=The worker died. Starting another.");
+        self.last_death = Some(text);
         match self.phase {
             MasterPhase::Idle => self.restart_later(),
             MasterPhase::Applying

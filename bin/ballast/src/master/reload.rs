@@ -29,12 +29,14 @@ impl MasterProcess<'_> {
 
     /// Begins the next reload, if one is requested and nothing else is under way.
     pub(super) fn next_reload(&mut self) {
-        if !matches!(self.phase, MasterPhase::Idle) || self.restart_at.is_some() {
+        if !matches!(self.phase, MasterPhase::Idle) {
             return;
         }
         let Some(callers) = self.queued_reload.take() else {
             return;
         };
+        // Where a worker is to be started later, the reload starts it: perhaps it is the file that is mended.
+        self.restart_at = None;
         self.reload_callers = callers;
         self.reload_started_at = Instant::now();
         if self.end_signal.is_some() {
@@ -151,6 +153,13 @@ impl MasterProcess<'_> {
     /// Ends a reload, and answers its callers.
     pub(super) fn finish_reload(&mut self, outcome: Result<String, String>) {
         self.phase = MasterPhase::Idle;
+        if outcome.is_err()
+            && self.current_pid().is_none()
+            && self.end_signal.is_none()
+            && self.restart_at.is_none()
+        {
+            self.restart_later();
+        }
         let (severity, text, status) = match outcome {
             Ok(_) => (Severity::Notice, LOADED, "READY=1\nSTATUS=Ready."),
             Err(_) => (
