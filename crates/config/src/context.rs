@@ -409,19 +409,19 @@ impl Context<'_> {
         })
     }
 
-    /// Checks that a path exists, which has all its directories, or that what it has is in memory.
+    /// Checks that the file of a TLS name exists, or that what it has is in memory.
     ///
     /// # Errors
     /// With `error`.
     pub(crate) fn exists_at(
         &mut self,
-        path: &str,
+        name: &str,
         error: impl FnOnce() -> Diagnostic,
     ) -> Result<(), Diagnostic> {
-        if self.former.is_in_memory(path) || self.machine.exists(path) {
+        if self.former.is_in_memory(name) || self.machine.exists(&self.path(name)) {
             return Ok(());
         }
-        self.stand_in_or(&format!("file '{path}'"), error)
+        self.stand_in_or(&format!("file '{name}'"), error)
     }
 
     /// The addresses of a name; the stand-ins are 192.0.2.1 and 2001:db8::1.

@@ -40,8 +40,11 @@ use translate::{client_options, filters_of, handshake_options, load_options, sto
 
 /// Compiles all lines with TLS.
 pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
-    let files = MachineFiles(context.machine);
     let global = Arc::clone(&config.global);
+    let files = MachineFiles {
+        machine: context.machine,
+        bases: &global.tls.bases,
+    };
     let mut compiler = Compiler::new(&files, &global, context.former.clone());
     compiler.load_stores(&global.tls);
     for frontend in &mut config.frontends {
@@ -80,18 +83,22 @@ pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
 }
 
 /// The files of the machine, as the room of certificates asks for them.
-struct MachineFiles<'m>(&'m dyn Machine);
+struct MachineFiles<'m> {
+    machine: &'m dyn Machine,
+    bases: &'m FileBases,
+}
 
 impl CertificateFileReader for MachineFiles<'_> {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
-        if !self.0.exists(path) {
+        let path = self.bases.path(path);
+        if !self.machine.exists(&path) {
             return Ok(None);
         }
-        self.0.read(path).map(Some)
+        self.machine.read(&path).map(Some)
     }
 
     fn list(&self, path: &str) -> Result<Option<Vec<String>>, String> {
-        self.0.list(path)
+        self.machine.list(&self.bases.path(path))
     }
 }
 
@@ -770,7 +777,10 @@ pub fn compile_bind_tls_settings(
     if verifies && options.ca_file.is_none() && options.ca_verify_file.is_none() {
         return Err("verify is enabled but no CA file specified".to_owned());
     }
-    let files = MachineFiles(machine);
+    let files = MachineFiles {
+        machine,
+        bases: &global.tls.bases,
+    };
     let former = global.tls.shared_store.former(TakeOver::All);
     let mut compiler = Compiler::new(&files, global, former);
     let origin = Origin::default();

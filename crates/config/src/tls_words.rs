@@ -186,7 +186,7 @@ pub(crate) fn certificate_exists(
     }
     let mut parts = BUNDLE.iter().map(|end| format!("{path}.{end}"));
     let has_bundle = context.declarations.tls.bundles;
-    if has_bundle && parts.any(|part| context.machine.exists(&part)) {
+    if has_bundle && parts.any(|part| context.machine.exists(&context.path(&part))) {
         return Ok(());
     }
     context.exists_at(path, || {

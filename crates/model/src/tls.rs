@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use ballast_expr::Expr;
+use ballast_tls::certificate_file_changes::CertificateFileChange;
 use ballast_tls::context::{BindContext, ServerContext};
 use ballast_tls::options::{TlsVersion, VerifyMode};
 use ballast_tls::shared_store::SharedStore;
@@ -20,7 +21,7 @@ use crate::Origin;
 /// A file that a TLS word names.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TlsFile {
-    /// The path; or for a certificate the name of an entry of a `crt-store` section
+    /// Its name, by which commands know it ([`FileBases::path`] has its path); or for a certificate the name of an entry of a `crt-store` section
     /// ([`CertificateLoad::name`]), which is looked for first.
     pub path: String,
     /// The place of the word.
@@ -493,7 +494,7 @@ impl Default for KeyThreads {
 /// The directories that relative names of files start from.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FileBases {
-    /// `default-path`: where all names start from after the other directories.
+    /// `default-path`: where the files of relative names are. It is no part of names: HAProxy changes its directory.
     pub default_path: Option<String>,
     /// `ca-base`: authorities and revoked certificates.
     pub ca_base: Option<String>,
@@ -504,27 +505,36 @@ pub struct FileBases {
 }
 
 impl FileBases {
-    /// The path of `ca-file`, `ca-verify-file` and `crl-file`.
+    /// The name of `ca-file`, `ca-verify-file` and `crl-file`.
     pub fn authority(&self, name: &str) -> String {
-        self.plain(&joined(self.ca_base.as_deref(), name))
+        joined(self.ca_base.as_deref(), name)
     }
 
-    /// The path of a certificate. Names of a `crt-store`, which begin with `@`, stay as they are.
+    /// The name of a certificate. Names of a `crt-store`, which begin with `@`, stay as they are.
     pub fn certificate(&self, name: &str) -> String {
         if name.starts_with('@') {
             return name.to_owned();
         }
-        self.plain(&joined(self.crt_base.as_deref(), name))
+        joined(self.crt_base.as_deref(), name)
     }
 
-    /// The path of `key` of a `load` line.
+    /// The name of `key` of a `load` line.
     pub fn key(&self, name: &str) -> String {
-        self.plain(&joined(self.key_base.as_deref(), name))
+        joined(self.key_base.as_deref(), name)
     }
 
-    /// The path of any other file.
-    pub fn plain(&self, name: &str) -> String {
+    /// The path of the file of a name.
+    pub fn path(&self, name: &str) -> String {
         joined(self.default_path.as_deref(), name)
+    }
+
+    /// Changes of the files of names, as changes of the files at their paths.
+    pub fn at_paths(&self, changes: &[CertificateFileChange]) -> Vec<CertificateFileChange> {
+        let mut changes = changes.to_vec();
+        for change in &mut changes {
+            change.path = self.path(&change.path);
+        }
+        changes
     }
 }
 

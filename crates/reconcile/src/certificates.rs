@@ -132,7 +132,7 @@ impl Reconciler {
                 continue;
             }
             let machine = self.host.machine(&ConfigFiles::new());
-            let text = machine.read(list).and_then(|text| {
+            let text = machine.read(&config.global.tls.bases.path(list)).and_then(|text| {
                 let text = String::from_utf8(text);
                 text.map_err(|_| "it is no text".to_owned())
             });
@@ -150,7 +150,7 @@ impl Reconciler {
             self.change_files(&[change], report)?;
             // An edit by command reads the list again.
             let answers = self.controller.machine_answers();
-            answers.forget_content(std::iter::once(list));
+            answers.forget_content(std::iter::once(&*config.global.tls.bases.path(list)));
             let is_written = |edit: &ListEdit| own.contains(&edit);
             context.lock().list_edits.retain(|edit| !is_written(edit));
         }
@@ -162,7 +162,10 @@ impl Reconciler {
         changes: &[CertificateFileChange],
         report: &mut ChangeReport,
     ) -> Result<(), Refusal> {
-        let done = self.host.change_certificate_files(changes);
+        let generation = self.host.generation();
+        let bases = &generation.config.global.tls.bases;
+        let changes = bases.at_paths(changes);
+        let done = self.host.change_certificate_files(&changes);
         done.map_err(Refusal)?;
         for change in changes.iter().filter(|change| change.content.is_some()) {
             if !report.lines.contains(&change.path) {

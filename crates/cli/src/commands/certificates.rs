@@ -370,7 +370,7 @@ impl CertificateCommit {
             (&origin, on_disk.as_deref()),
         );
         let outcome = changes.and_then(|(changes, origin)| {
-            control.change_certificate_files(&changes)?;
+            control.change_certificate_files(&generation.config.global.tls.bases.at_paths(&changes))?;
             Ok(origin)
         });
         match outcome {
@@ -453,6 +453,7 @@ fn remove_files(control: &dyn Control, name: &str, origin: &CertificateOrigin) -
     let generation = control.generation();
     let _disk = generation.config.global.tls.shared_store.lock_files();
     let removals = certificate_file_changes::removals(&origin.files);
+    let removals = generation.config.global.tls.bases.at_paths(&removals);
     if let Err(why) = control.change_certificate_files(&removals) {
         return format!("Can't remove the certificate: {why}\n");
     }

@@ -467,7 +467,7 @@ fn ticket_keys(
     let name = tls::value(args, "TLS ticket keys file path")?;
     let span = args.keyword_span();
     let file = TlsFile {
-        path: context.path(name),
+        path: name.to_owned(),
         origin: context.origin(span),
     };
     context.exists_at(&file.path, || {
@@ -487,8 +487,8 @@ fn crt_list(
     draft.tls.names_certificate = true;
     let name = tls::value(args, "certificate location")?;
     let span = args.keyword_span();
-    let path = context.path(name);
-    let bytes = match context.machine.read(&path) {
+    let path = name.to_owned();
+    let bytes = match context.machine.read(&context.path(name)) {
         Ok(bytes) => bytes,
         Err(error) => {
             context.stand_in_or(&format!("file '{path}'"), || {

@@ -41,12 +41,11 @@ pub(super) const ROWS: &[R] = &[
     R::new("issuers-chain-path", Sections::GLOBAL, "<dir>", "issuers of certificates without a chain", |global, args, context| {
         let name = directory(args)?;
         let span = args.keyword_span();
-        let path = context.path(&name);
-        context.exists_at(&path, || {
+        context.exists_at(&name, || {
             let message = "global statement 'issuers-chain-path' expects a directory path as an argument.";
             Diagnostic::alert("missing-file", message).at(span)
         })?;
-        global.tls.issuers_chain_path = Some(TlsFile { path, origin: context.origin(span) });
+        global.tls.issuers_chain_path = Some(TlsFile { path: name, origin: context.origin(span) });
         args.end()
     })
     .examples("issuers-chain-path /etc/ssl", "issuers-chain-path"),

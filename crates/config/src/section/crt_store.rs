@@ -134,7 +134,7 @@ fn load(
             _ => {
                 let path = match text {
                     "key" => bases.key(value),
-                    _ => bases.plain(value),
+                    _ => value.to_owned(),
                 };
                 let file = TlsFile {
                     path,

@@ -150,7 +150,7 @@ pub(crate) fn part(
         return Ok(());
     }
     // `key-base` is for `load` lines only.
-    let found = file(bases.plain(value), origin);
+    let found = file(value.to_owned(), origin);
     set_part(&mut line.parts, word, value, found)
 }
 

@@ -461,9 +461,7 @@ impl Store {
         }
         known.listed.is_acl |= by_acl;
         known.listed.is_used_as_map |= as_map;
-        if known.listed.uses.last() != Some(&(as_map, config_line)) {
-            known.listed.uses.push((as_map, config_line));
-        }
+        known.listed.uses.push((as_map, config_line));
         known.handle(shape).map_err(|error| in_file(name, error))
     }
 }
