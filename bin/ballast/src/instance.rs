@@ -10,7 +10,7 @@ use ballast_edit::Refusal;
 use ballast_engine::{Frontend, Generation, Registry};
 use ballast_listen::{Listeners, open_bind};
 use ballast_log::Level;
-use ballast_model::{Address, Bind, StatsSocket};
+use ballast_model::{Bind, StatsSocket};
 use ballast_reconcile::{ChangeReport, ChangeRequest, Controller};
 use ballast_stats::{ListenerNumbers, PipeNumbers, ProcessInfo, ServerAction, StatsHost};
 use ballast_upstream::probe::HealthController;
@@ -316,7 +316,7 @@ pub(crate) fn open_cli_binds(sockets: &[StatsSocket]) -> Result<Vec<CliBind>, u8
         match open_bind(&socket.bind) {
             Ok(fd) => cli_binds.push(CliBind {
                 socket: fd,
-                label: label(&socket.bind.address),
+                label: socket.bind.address.with_family(),
                 level: socket.level,
                 severity: socket.severity,
                 expose_listeners: socket.expose_listeners,
@@ -328,13 +328,4 @@ pub(crate) fn open_cli_binds(sockets: &[StatsSocket]) -> Result<Vec<CliBind>, u8
         }
     }
     if failed { Err(1) } else { Ok(cli_binds) }
-}
-
-/// An address as `show cli sockets` tells it.
-fn label(address: &Address) -> String {
-    match address {
-        Address::Inet(inet) if inet.is_ipv4() => format!("ipv4@{address}"),
-        Address::Inet(_) => format!("ipv6@{address}"),
-        other => other.to_string(),
-    }
 }

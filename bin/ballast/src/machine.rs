@@ -14,6 +14,7 @@ use ballast_reconcile::{MachineAnswers, STATE_FILE_BYTES_MAX, StateFile};
 use ballast_syntax::{Env, FixedFacts};
 
 use crate::question::Question;
+use crate::worker::WORKER_VARIABLE;
 use crate::{file_helper, processors, version};
 
 /// The kind of [`MachineAnswers`] for the address that a state file has for a server.
@@ -97,7 +98,8 @@ impl LocalMachine {
     /// section 2.3).
     pub(crate) fn new(files: &[String], local_peer: Option<&str>, master_worker: bool) -> Self {
         let mut environment = Env::new();
-        for (name, value) in std::env::vars_os() {
+        let inherited = std::env::vars_os();
+        for (name, value) in inherited.filter(|(name, _)| name != WORKER_VARIABLE) {
             // Names of the environment are valid.
             let _ = environment.set(
                 &text_of_bytes(name.as_encoded_bytes()),
@@ -109,15 +111,15 @@ impl LocalMachine {
         let branch = format!("{major}.{minor}");
         let mut haproxy_variables = vec![
             ("HAPROXY_STARTUP_VERSION", version::VERSION.to_owned()),
-            ("HAPROXY_BRANCH", branch),
-            ("HAPROXY_CFGFILES", files.join(";")),
             (
                 "HAPROXY_LOCALPEER",
                 local_peer.unwrap_or(&hostname).to_owned(),
             ),
+            ("HAPROXY_BRANCH", branch),
+            ("HAPROXY_CFGFILES", files.join(";")),
         ];
         if master_worker {
-            haproxy_variables.push(("HAPROXY_MWORKER", "1".to_owned()));
+            haproxy_variables.insert(1, ("HAPROXY_MWORKER", "1".to_owned()));
         }
         for (name, value) in haproxy_variables {
             environment

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use ballast_expr::{Linker, Store};
-use ballast_model::Config;
+use ballast_model::{Config, StatsSocket};
 use ballast_syntax::{
     Diagnostic, Document, Env, Parser, Section, SectionKind, SectionPlace, Severity, SourceMap,
     Span, TextEdit,
@@ -91,10 +91,12 @@ pub(crate) fn load_with(
         stick_counters: STICK_COUNTERS,
     };
     let mut config = lower(&document, &mut context);
-    let environment = document.env.iter();
-    Arc::make_mut(&mut config.global).environment = environment
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect();
+    let global = Arc::make_mut(&mut config.global);
+    global.environment = running_environment(
+        &document.env,
+        machine.environment().value("HAPROXY_CFGFILES"),
+        &global.stats_sockets,
+    );
     let Context {
         diagnostics,
         mut unimplemented,
@@ -121,6 +123,42 @@ pub(crate) fn load_with(
         stand_ins,
         environment: document.env,
     }
+}
+
+/// The environment of the process that runs, in HAProxy's order: it names its files and itself behind
+/// what the files set, and its command sockets last. A worker of a master knows its name before.
+fn running_environment(
+    read: &Env,
+    files: Option<&str>,
+    sockets: &[StatsSocket],
+) -> Vec<(String, String)> {
+    let is_late = |name: &str| match name {
+        "HAPROXY_CFGFILES" => true,
+        "HAPROXY_LOCALPEER" => !read.is_defined("HAPROXY_MWORKER"),
+        _ => false,
+    };
+    let (mut late, early): (Vec<_>, Vec<_>) = read.iter().partition(|(name, _)| is_late(name));
+    // In the order of their names.
+    late.sort_unstable();
+    let all = early.into_iter().chain(late);
+    let mut variables: Vec<_> = all
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    // Whatever was unset.
+    if let Some(files) = files
+        && !read.is_defined("HAPROXY_CFGFILES")
+    {
+        variables.push(("HAPROXY_CFGFILES".to_owned(), files.to_owned()));
+    }
+    if !sockets.is_empty() {
+        let names: Vec<_> = sockets
+            .iter()
+            .map(|socket| socket.bind.address.with_family())
+            .collect();
+        variables.retain(|(name, _)| name != "HAPROXY_CLI");
+        variables.push(("HAPROXY_CLI".to_owned(), names.join(";")));
+    }
+    variables
 }
 
 /// Sections and lines.
@@ -197,6 +235,7 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         return;
     }
     let (title, name, span) = (draft.title(), draft.name.clone(), draft.span);
+    let line = span.map(|span| context.config_line(span)).unwrap_or_default();
     let mut acls = std::mem::take(&mut draft.acls);
     link::with_files(context, (&title, &name, span), |store, files| {
         let mut errors = Vec::new();
@@ -208,7 +247,7 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
             files,
             acls: &acls,
         };
-        errors.extend(proxy::link(draft, &mut linker));
+        errors.extend(proxy::link(draft, line, &mut linker));
         errors
     });
     draft.acls = acls;

@@ -67,6 +67,17 @@ impl Address {
     }
 }
 
+impl Address {
+    /// Its text with the family, as command sockets are named: `ipv4@127.0.0.1:9999`, `unix@/run/x.sock`.
+    pub fn with_family(&self) -> String {
+        match self {
+            Self::Inet(inet) if inet.is_ipv4() => format!("ipv4@{self}"),
+            Self::Inet(_) => format!("ipv6@{self}"),
+            _ => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Address {
     /// Writes the address as HAProxy's statistics and logs do.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,12 +6,23 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Variables by name. A copy of the process's environment: `setenv` in the configuration changes
+/// Variables by name, in the order in which they were set first. A copy of the process's environment: `setenv` in the configuration changes
 /// this copy, never the process.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Env {
-    variables: BTreeMap<String, String>,
+    /// Values with their places in the order.
+    variables: BTreeMap<String, (u64, String)>,
+    /// How many variables were set first, whatever became of them.
+    added: u64,
 }
+
+impl PartialEq for Env {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Env {}
 
 /// A name that is invalid for the system: empty, or with `=` or NUL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,7 +46,7 @@ impl Env {
     /// The value of a variable.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
-        self.variables.get(name).map(String::as_str)
+        self.variables.get(name).map(|(_, value)| value.as_str())
     }
 
     /// Whether a variable exists, even an empty one.
@@ -51,7 +62,11 @@ impl Env {
     /// When the name is invalid.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), EnvNameError> {
         check_name(name)?;
-        self.variables.insert(name.to_owned(), value.to_owned());
+        if let Some((_, known)) = self.variables.get_mut(name) {
+            value.clone_into(known);
+        } else {
+            self.add(name.to_owned(), value.to_owned());
+        }
         Ok(())
     }
 
@@ -62,9 +77,9 @@ impl Env {
     /// When the name is invalid.
     pub fn preset(&mut self, name: &str, value: &str) -> Result<(), EnvNameError> {
         check_name(name)?;
-        self.variables
-            .entry(name.to_owned())
-            .or_insert_with(|| value.to_owned());
+        if !self.is_defined(name) {
+            self.add(name.to_owned(), value.to_owned());
+        }
         Ok(())
     }
 
@@ -85,21 +100,31 @@ impl Env {
             .retain(|name, _| kept.contains(&name.as_str()));
     }
 
-    /// The variables, sorted by name.
+    /// The variables, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.variables
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
+        let mut all: Vec<_> = self.variables.iter().collect();
+        all.sort_unstable_by_key(|(_, (place, _))| *place);
+        all.into_iter()
+            .map(|(name, (_, value))| (name.as_str(), value.as_str()))
+    }
+
+    fn add(&mut self, name: String, value: String) {
+        self.variables.insert(name, (self.added, value));
+        self.added += 1;
     }
 }
 
 impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Env {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let variables = pairs
-            .into_iter()
-            .map(|(k, v)| (k.into(), v.into()))
-            .collect();
-        Self { variables }
+        let mut env = Self::new();
+        for (name, value) in pairs {
+            let (name, value) = (name.into(), value.into());
+            match env.variables.get_mut(&name) {
+                Some((_, known)) => *known = value,
+                None => env.add(name, value),
+            }
+        }
+        env
     }
 }
 

@@ -1,6 +1,5 @@
 //! Commands about the process.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -56,7 +55,7 @@ pub(crate) static WORKER_COMMANDS: &[Command] = &[
 ];
 
 fn environment(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let variables: BTreeMap<String, String> = match &call.shared.role {
+    let variables: Vec<(String, String)> = match &call.shared.role {
         // `setenv` and the like change the environment of the configuration, not of the process.
         ProcessRole::Worker(host) => {
             let generation = host.generation();

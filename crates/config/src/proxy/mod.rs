@@ -26,7 +26,7 @@ mod words;
 
 use std::sync::LazyLock;
 
-use ballast_expr::{Condition, Expr, Linker, LogFormat};
+use ballast_expr::{Condition, ConfigLine, Expr, Linker, LogFormat};
 use ballast_model::{
     Balance, ForwardedNode, ProxyProtocol, RouteTarget, Server, SourceAddress, TransparentSource,
     UseServerTarget,
@@ -200,10 +200,13 @@ pub(crate) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
 /// the draft must be added here.
 pub(crate) fn link(
     draft: &mut ProxyDraft,
+    section_line: ConfigLine,
     linker: &mut Linker<'_>,
 ) -> Vec<ballast_expr::ExpressionError> {
     let mut errors = draft.common.rules.link(linker).err().unwrap_or_default();
-    let format_lines = std::mem::take(&mut draft.section_state.format_lines);
+    let mut own_lines = draft.section_state.format_lines.clone();
+    let inherited_lines = &draft.section_state.inherited_format_lines;
+    let mut stick_keys: Vec<&mut Expr> = Vec::new();
     let (front, back) = (&mut draft.front, &mut draft.back);
     let mut conditions: Vec<&mut Condition> = Vec::new();
     let mut formats: Vec<&mut LogFormat> = Vec::new();
@@ -225,7 +228,7 @@ pub(crate) fn link(
     conditions.extend(persistence.map(|rule| &mut rule.condition));
     for rule in &mut back.stick_rules {
         conditions.extend(rule.condition.as_mut());
-        exprs.push(&mut rule.key);
+        stick_keys.push(&mut rule.key);
     }
     let log = &mut front.log;
     formats.extend(log.format.as_mut());
@@ -271,13 +274,32 @@ pub(crate) fn link(
     for condition in conditions {
         errors.extend(condition.link(linker).err());
     }
-    for format in formats {
-        let mut lines = format_lines.iter();
-        if let Some((_, line)) = lines.find(|(source, _)| *source == format.source) {
-            linker.store.set_config_line(line);
+    // Of equal texts each has a line.
+    let mut line_of = |text: &str| {
+        let own = own_lines.iter().position(|(known, _)| known == text);
+        if let Some(at) = own {
+            return Some(own_lines.remove(at).1);
         }
+        let mut inherited = inherited_lines.iter().rev();
+        inherited.find(|(known, _)| known == text).map(|(_, line)| *line)
+    };
+    for key in stick_keys {
+        if let Some(line) = line_of(&key.to_string()) {
+            linker.store.set_config_line(&line);
+        }
+        errors.extend(key.link(linker).err());
+    }
+    linker.store.set_late();
+    if draft.kind == SectionKind::Defaults {
+        // Who uses the section uses them.
+        formats.clear();
+    }
+    for format in formats {
+        let line = line_of(&format.source).unwrap_or(section_line);
+        linker.store.set_config_line(&line);
         errors.extend(format.link(linker).err());
     }
+    linker.store.set_config_line(&section_line);
     for expr in exprs {
         errors.extend(expr.link(linker).err());
     }

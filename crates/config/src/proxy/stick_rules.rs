@@ -65,6 +65,8 @@ fn rule(
         _ => Phase::SelectServer,
     };
     let key = expressions::expr(draft, args, context, "a fetch method", &[phase])?;
+    let place = (key.to_string(), context.config_line(args.span()));
+    draft.section_state.format_lines.push(place);
     let (table, span) = if args.take("table") {
         let name = args.word("a table after 'table'")?;
         (name.text().to_owned(), name.span())

@@ -25,6 +25,8 @@ pub(crate) struct ProxySectionState {
     pub raw_bytes: Vec<Span>,
     /// Formats that name lists or maps, as they are written, and where they stand.
     pub format_lines: Vec<(String, ConfigLine)>,
+    /// Those of the `defaults` that the section uses.
+    pub inherited_format_lines: Vec<(String, ConfigLine)>,
     /// Samples of raw bytes in formats of HTTP.
     pub raw_samples: Vec<(&'static str, Span)>,
     /// Whether `balance` is said.
@@ -69,7 +71,8 @@ impl ProxySectionState {
         self.references.clear();
         self.captures.clear();
         self.raw_bytes.clear();
-        self.format_lines.clear();
+        let own = std::mem::take(&mut self.format_lines);
+        self.inherited_format_lines.extend(own);
         self.raw_samples.clear();
         self.final_rules.clear();
         self.ordered.clear();

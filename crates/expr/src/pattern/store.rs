@@ -35,25 +35,39 @@ pub struct ListedPatterns {
     pub is_acl: bool,
     /// A map converter uses it, or an ACL as a map (`-M`).
     pub is_used_as_map: bool,
-    uses: Vec<(bool, ConfigLine)>,
+    uses: Vec<Use>,
     criterion: String,
     /// The name of its file as it was written first.
     written: String,
+}
+
+/// A place that uses a list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Use {
+    as_map: bool,
+    config_line: ConfigLine,
+    /// Where it comes: in the order of lines, with the number of the file; `None`: behind these, as HAProxy
+    /// looks at it when the section has been read.
+    place: Option<(usize, u32)>,
 }
 
 impl ListedPatterns {
     /// What it is and where it is used, in HAProxy's words.
     pub fn description(&self) -> String {
         if self.list.name().is_empty() {
-            let (_, config_line) = self.uses.first().cloned().unwrap_or_default();
+            let first = self.uses.first();
+            let config_line = first.map(|one| one.config_line).unwrap_or_default();
             return format!(
                 "acl '{}' file '{}' line {}",
                 self.criterion, config_line.file, config_line.line
             );
         }
         let mut text = format!("pattern loaded from file '{}'", self.written);
-        for (at, (as_map, config_line)) in self.uses.iter().enumerate() {
-            let word = if *as_map { "map" } else { "acl" };
+        let mut uses: Vec<&Use> = self.uses.iter().collect();
+        uses.sort_by_key(|one| (one.place.is_none(), one.place));
+        for (at, one) in uses.into_iter().enumerate() {
+            let config_line = one.config_line;
+            let word = if one.as_map { "map" } else { "acl" };
             let used = if at == 0 { " used" } else { "," };
             // Writing to a string does not fail.
             let _ = write!(
@@ -96,6 +110,8 @@ struct Inner {
     own_table: Option<Arc<str>>,
     base: Option<String>,
     config_line: ConfigLine,
+    /// What is linked is what HAProxy looks at when it has read the section.
+    is_late: bool,
     /// Files of lines, in the order they came.
     files: Vec<FileName>,
     turns: HashMap<String, u32>,
@@ -116,7 +132,7 @@ struct KnownList {
     inherited: Option<u32>,
     /// What the configuration gives it now, when that differs from what it gave before.
     coming: Option<LoadedEntries>,
-    /// Where it was first used, for numbering: file and line.
+    /// Where it was first used, for numbering: file and line; behind these what is looked at late.
     rank: (usize, u32),
 }
 
@@ -197,6 +213,12 @@ impl Store {
         inner.section = section.to_owned();
         inner.base = base.map(str::to_owned);
         inner.config_line = ConfigLine::default();
+        inner.is_late = false;
+    }
+
+    /// Says that what is linked next is what HAProxy looks at when it has read the section.
+    pub fn set_late(&self) {
+        self.lock().is_late = true;
     }
 
     /// Says which table expressions mean where they name none: that of their proxy.
@@ -411,12 +433,12 @@ impl Store {
         let patterns = words.patterns.iter().map(|word| Arc::from(&**word));
         let loaded = LoadedEntries::Words(patterns.collect());
         let at = inner.take_over_or_make(identity, String::new(), false, loaded)?;
-        let config_line = inner.config_line;
+        let used = inner.use_here(false);
         let known = &mut inner.lists[at];
         known.fixed = id;
         known.listed.is_acl = true;
         known.listed.criterion = words.shown.to_owned();
-        known.listed.uses.push((false, config_line));
+        known.listed.uses.push(used);
         if !words.method.takes_patterns() {
             return Ok(None);
         }
@@ -447,7 +469,7 @@ impl Store {
                     .map_err(|error| in_file(name, error))?
             }
         };
-        let config_line = inner.config_line;
+        let used = inner.use_here(as_map);
         if let Some(named) = inner.named.get(list_name(name)) {
             let list = &inner.lists[at].listed.list;
             named.0.get_or_init(|| Arc::clone(list));
@@ -461,7 +483,7 @@ impl Store {
         }
         known.listed.is_acl |= by_acl;
         known.listed.is_used_as_map |= as_map;
-        known.listed.uses.push((as_map, config_line));
+        known.listed.uses.push(used);
         known.handle(shape).map_err(|error| in_file(name, error))
     }
 }
@@ -505,6 +527,18 @@ impl KnownList {
 }
 
 impl Inner {
+    /// A use by what is linked now.
+    fn use_here(&self, as_map: bool) -> Use {
+        let config_line = self.config_line;
+        let file = self.files.iter().position(|file| *file == config_line.file);
+        let place = (file.unwrap_or(usize::MAX), config_line.line);
+        Use {
+            as_map,
+            config_line,
+            place: (!self.is_late).then_some(place),
+        }
+    }
+
     /// The line of a list that this configuration did not name yet.
     fn take_over_or_make(
         &mut self,
@@ -556,7 +590,10 @@ impl Inner {
             fixed: None,
             inherited,
             coming,
-            rank: (file.unwrap_or(usize::MAX), self.config_line.line),
+            rank: match self.is_late {
+                true => (usize::MAX, 0),
+                false => (file.unwrap_or(usize::MAX - 1), self.config_line.line),
+            },
         });
         self.by_identity.insert(identity, at);
         self.numbered = false;
