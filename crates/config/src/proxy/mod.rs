@@ -232,8 +232,8 @@ pub(crate) fn link(
     }
     let log = &mut front.log;
     formats.extend(log.format.as_mut());
-    formats.extend(log.error_format.as_mut());
     formats.extend(log.structured_data.as_mut());
+    formats.extend(log.error_format.as_mut());
     formats.extend(draft.common.unique_id_format.as_mut());
     conditions.extend(stats::conditions(&mut draft.common.stats));
     let (check_formats, check_exprs) = check::formats_and_expressions(&mut back.check);
