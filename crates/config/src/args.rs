@@ -407,6 +407,22 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// The same, refused in words of its own.
+    ///
+    /// # Errors
+    /// When the word is missing, or none of the choices.
+    pub(crate) fn choice_or<T: Copy>(
+        &mut self,
+        choices: &[(&str, T)],
+        refusal: impl FnOnce(&str) -> String,
+    ) -> Result<T, Diagnostic> {
+        let text = self.peek().map(str::to_owned);
+        self.choice(choices).map_err(|mut error| {
+            error.message = refusal(text.as_deref().unwrap_or_default());
+            error
+        })
+    }
+
     /// Checks that no word is left.
     ///
     /// # Errors

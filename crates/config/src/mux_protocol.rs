@@ -96,5 +96,10 @@ impl MuxProtocol {
 /// # Errors
 /// When there is none, or it is unknown.
 pub(crate) fn protocol(args: &mut Args<'_>) -> Result<MuxProtocol, Diagnostic> {
-    args.choice(&MuxProtocol::ALL.map(|protocol| (protocol.word(), protocol)))
+    let keyword = args.keyword();
+    let choices = MuxProtocol::ALL.map(|protocol| (protocol.word(), protocol));
+    args.choice_or(&choices, |text| match text {
+        "" => format!("'{keyword}' : missing value"),
+        text => format!("'{keyword}' :  unknown MUX protocol '{text}'"),
+    })
 }

@@ -90,7 +90,10 @@ struct MachineFiles<'m> {
 
 impl CertificateFileReader for MachineFiles<'_> {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
-        let path = self.bases.path(path);
+        let path = match path {
+            SYSTEM_CA => system_authorities(self.machine),
+            name => self.bases.path(name),
+        };
         if !self.machine.exists(&path) {
             return Ok(None);
         }
@@ -98,7 +101,10 @@ impl CertificateFileReader for MachineFiles<'_> {
     }
 
     fn list(&self, path: &str) -> Result<Option<Vec<String>>, String> {
-        self.machine.list(&self.bases.path(path))
+        match path {
+            SYSTEM_CA => Ok(None),
+            name => self.machine.list(&self.bases.path(name)),
+        }
     }
 }
 
@@ -519,7 +525,7 @@ impl<'f> Compiler<'f> {
             None => return Some(None),
             Some(AuthoritySource::File(file)) => file.clone(),
             Some(AuthoritySource::System(origin)) => TlsFile {
-                path: system_authorities(self.files),
+                path: SYSTEM_CA.to_owned(),
                 origin: origin.clone(),
             },
         };
@@ -680,10 +686,11 @@ const SYSTEM_AUTHORITIES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-fn system_authorities(files: &dyn CertificateFileReader) -> String {
-    let found = SYSTEM_AUTHORITIES
-        .iter()
-        .find(|path| matches!(files.read(path), Ok(Some(_))));
+/// The name of these authorities.
+const SYSTEM_CA: &str = "@system-ca";
+
+fn system_authorities(machine: &dyn Machine) -> String {
+    let found = SYSTEM_AUTHORITIES.iter().find(|path| machine.exists(path));
     (*found.unwrap_or(&SYSTEM_AUTHORITIES[0])).to_owned()
 }
 

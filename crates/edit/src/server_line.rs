@@ -84,10 +84,21 @@ pub fn server(
     Ok((server, said))
 }
 
+/// What a line is refused for that lacks authorities.
+const OF_WHOLE: &str = "no CA file specified";
+
 /// The first fault of a line, as HAProxy answers with it: without the place, which is the command's.
 fn fault(loaded: &LoadedConfig, backend: &str, name: &str) -> Option<String> {
-    let mut alerts = loaded.diagnostics.iter();
-    let first = alerts.find(|known| known.severity == Severity::Alert)?;
+    let alerts = loaded.diagnostics.iter();
+    let mut alerts = alerts.filter(|known| known.severity == Severity::Alert);
+    let first = alerts.next();
+    // What the whole line lacks is looked at when its words have been read.
+    let of_words = first.filter(|first| first.message.contains(OF_WHOLE));
+    let first = of_words.and_then(|_| alerts.next()).or(first);
+    let Some(first) = first else {
+        let unimplemented = loaded.unimplemented.first()?;
+        return Some(format!("{}.", unimplemented.message()));
+    };
     let message = first.message.as_str();
     if let Some(of_address) = message.strip_prefix("'server' : ") {
         let port = of_address.split_once("' in '");
@@ -95,6 +106,12 @@ fn fault(loaded: &LoadedConfig, backend: &str, name: &str) -> Option<String> {
             Some((port, _)) if port.starts_with("invalid port") => format!("{port}'"),
             _ => of_address.to_owned(),
         });
+    }
+    if let Some((name, "No such file or directory")) = message
+        .strip_prefix("'crt' : unable to load certificate '")
+        .and_then(|rest| rest.split_once("': "))
+    {
+        return Some(format!("unable to stat SSL certificate '{name}'."));
     }
     let of_line = format!("'server {backend}/{name}' : ");
     let message = message.strip_prefix(&of_line).unwrap_or(message);

@@ -363,8 +363,11 @@ fn new_state(server: &model::Server, registry: &Registry) -> ServerState {
     let mut health = Health::new(health_settings(server), server.disabled, now_ms);
     let address = match &server.address {
         model::Address::Name { .. } => {
-            // In maintenance until someone resolves the name; nothing is done about it yet.
-            let _ = health.set_resolved(now_ms, false);
+            // In maintenance until someone resolves the name; nothing is done about it yet. Of a server
+            // that a command added only operators decide, as in HAProxy.
+            if !server.origin.file.is_empty() {
+                let _ = health.set_resolved(now_ms, false);
+            }
             None
         }
         known => Some(known.clone()),

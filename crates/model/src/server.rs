@@ -39,6 +39,8 @@ pub struct Server {
     pub backup: bool,
     /// `disabled`: begins in maintenance.
     pub disabled: bool,
+    /// `disabled` is among its words: a server that a command added begins in maintenance without it.
+    pub says_disabled: bool,
     /// `cookie`: the value that identifies this server.
     pub cookie: Option<String>,
     /// The other words of the line.
@@ -124,6 +126,7 @@ impl Server {
             weight: 1,
             backup: false,
             disabled: false,
+            says_disabled: false,
             cookie: None,
             settings: CopyOnWrite::default(),
         }

@@ -72,6 +72,11 @@ impl Reconciler {
                 .collect()
         };
         for (name, content) in changed {
+            if name.starts_with('@') {
+                let note = format!("Not written: {word} {name} is no file of the configuration\n");
+                report.notes.push_str(&note);
+                continue;
+            }
             let change = CertificateFileChange {
                 path: name.clone(),
                 content: Some(content.pem().into_bytes()),

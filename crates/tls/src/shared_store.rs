@@ -354,14 +354,15 @@ impl FormerStore {
     }
 
     /// Whether a certificate, authorities or revocation lists of this name need no file: a command may
-    /// have made them.
+    /// have made them, and given them content.
     #[must_use]
     pub fn is_in_memory(&self, name: &str) -> bool {
         let state = self.lock();
+        let has_content = |file: &TrustFile| !file.content.is_empty();
         self.take_over == TakeOver::All
             && (state.store.get(name).is_some()
-                || state.authorities.files.contains_key(name)
-                || state.revocation.files.contains_key(name))
+                || state.authorities.files.get(name).is_some_and(has_content)
+                || state.revocation.files.get(name).is_some_and(has_content))
     }
 
     fn known_trust(&self, kind: TrustKind, name: &str) -> Option<TrustFile> {

@@ -364,6 +364,7 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
         weight: _,
         backup: _,
         disabled: _,
+        says_disabled: _,
         cookie: _,
     } = one;
     settings.is_shared_with(&other.settings) || settings_connect_alike(settings, other)

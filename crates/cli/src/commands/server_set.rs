@@ -399,7 +399,7 @@ fn set_address(
         _ => {
             return Err(warning(
                 "Update for the current server address family is only supported through \
-                 configuration file",
+                 configuration file.",
             ));
         }
     };

@@ -126,15 +126,16 @@ fn state_line(
     );
     // The bit is shown as long as the configuration has `disabled`. A server that a command added
     // begins in maintenance without it.
-    let is_written = server.model.disabled && !server.model.origin.file.is_empty();
+    let is_added = server.model.origin.file.is_empty();
+    let is_written = server.model.says_disabled && (is_added || server.model.disabled);
     let configured = bit(is_written, Admin::CONFIGURED_MAINT.bits());
     let admin = health.admin & !Admin::CONFIGURED_MAINT.bits() | configured;
     // A server without checks counts as paused, as in HAProxy.
     let paused = bit(is_written && !server.model.checks.enabled, Snapshot::PAUSED);
     // A check that was never enabled is not paused.
     let is_enabled = health.check_state & Snapshot::ENABLED != 0;
-    let check_state = match server.model.origin.file.is_empty() && !is_enabled {
-        true => health.check_state & !Snapshot::PAUSED,
+    let check_state = match is_added && !is_enabled {
+        true => health.check_state & !Snapshot::PAUSED | bit(is_written, Snapshot::PAUSED),
         false => health.check_state,
     };
     let ip = |address: &Option<Address>| match address {

@@ -264,11 +264,17 @@ pub(super) const ROWS: &[R] = &[
         "layer4 | layer7",
         "counts failures of the traffic too",
         |server_draft, args, _| {
-            server_draft.server.checks.observe = args.choice(&[
+            let choices = [
                 ("none", None),
                 ("layer4", Some(Observe::Layer4)),
                 ("layer7", Some(Observe::Layer7)),
-            ])?;
+            ];
+            server_draft.server.checks.observe = args.choice_or(&choices, |text| {
+                if text.is_empty() {
+                    return "'observe' expects <mode> as argument.".to_owned();
+                }
+                format!("'observe' expects one of 'none', 'layer4', 'layer7' but got '{text}'")
+            })?;
             Ok(())
         },
     )
@@ -279,12 +285,18 @@ pub(super) const ROWS: &[R] = &[
         "fastinter | fail-check | sudden-death | mark-down",
         "what observed errors do",
         |server_draft, args, _| {
-            server_draft.server.checks.on_error = args.choice(&[
+            let choices = [
                 ("fastinter", OnError::FastInter),
                 ("fail-check", OnError::FailCheck),
                 ("sudden-death", OnError::SuddenDeath),
                 ("mark-down", OnError::MarkDown),
-            ])?;
+            ];
+            server_draft.server.checks.on_error = args.choice_or(&choices, |text| {
+                format!(
+                    "'on-error' expects one of 'fastinter', 'fail-check', 'sudden-death' or \
+                     'mark-down' but got '{text}'"
+                )
+            })?;
             Ok(())
         },
     )
@@ -316,12 +328,22 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 fn at_least_one(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<u32, Diagnostic> {
-    let number = args.lenient_number("a number", 1..=i64::from(i32::MAX), context)?;
+    let keyword = args.keyword();
+    let has_value = args.peek().is_some();
+    let number = args.lenient_number("an integer argument.", 1..=i64::from(i32::MAX), context);
+    let number = number.map_err(|mut error| {
+        if keyword == "error-limit" {
+            error.message = "error-limit has to be > 0.".to_owned();
+        } else if has_value {
+            error.message = format!("'{keyword}' has to be > 0.");
+        }
+        error
+    })?;
     Ok(u32::try_from(number).expect("the range was checked"))
 }
 
 fn port(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<u16, Diagnostic> {
-    let number = args.lenient_number("a port", 0..=65535, context)?;
+    let number = args.lenient_number("a port number as argument.", 0..=65535, context)?;
     Ok(u16::try_from(number).expect("the range was checked"))
 }
 
@@ -329,7 +351,10 @@ fn probe_address(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(Address, Option<u16>), Diagnostic> {
-    let text = args.text("an address")?;
+    let text = args.text(match args.keyword() {
+        "addr" => "<ipv4|ipv6> as argument.",
+        _ => "an address as argument.",
+    })?;
     let wrong = |error: String| args.wrong(format!("'{}' : {error}", args.keyword()));
     if args.keyword() == "agent-addr" {
         // The agent's may be an address of either family without brackets.

@@ -357,11 +357,13 @@ pub(super) const ROWS: &[R] = &[
         "auto | h1 | h2",
         "protocol that carries WebSocket",
         |server_draft, args, _| {
-            server_draft.server.websocket_protocol = args.choice(&[
+            let choices = [
                 ("auto", WebsocketProtocol::Auto),
                 ("h1", WebsocketProtocol::Http1),
                 ("h2", WebsocketProtocol::Http2),
-            ])?;
+            ];
+            let refusal = |_: &str| "'ws' has to be 'auto', 'h1' or 'h2'".to_owned();
+            server_draft.server.websocket_protocol = args.choice_or(&choices, refusal)?;
             Ok(())
         },
     )

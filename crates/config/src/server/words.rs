@@ -21,16 +21,18 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     }),
     R::new("cookie", Sections::SERVER, "<value>", "the cookie value that stands for the server", |server_draft, args, _| {
-        server_draft.server.cookie = Some(args.text("a value")?.to_owned());
+        server_draft.server.cookie = Some(args.text("<value> as argument.")?.to_owned());
         Ok(())
     })
     .examples("cookie s1", "cookie"),
     R::new("disabled", Sections::SERVER, "", "begins in maintenance", |server_draft, _, _| {
         server_draft.server.disabled = true;
+        server_draft.server.says_disabled = true;
         Ok(())
     }),
     R::new("enabled", Sections::SERVER, "", "does not begin in maintenance", |server_draft, _, _| {
         server_draft.server.disabled = false;
+        server_draft.server.says_disabled = false;
         Ok(())
     }),
     R::new("guid", Sections::SERVER, "<string>", "the identifier that stays when the server is renamed", |server_draft, args, context| {
@@ -42,12 +44,14 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("guid web-1", "guid a/b"),
     R::new("hash-key", Sections::SERVER, "id | addr | addr-port | guid", "what places the server on the hash ring", |server_draft, args, context| {
-        let key = args.choice(&[
+        let choices = [
             ("id", Some(HashKey::Id)),
             ("addr", Some(HashKey::Addr)),
             ("addr-port", Some(HashKey::AddrPort)),
             ("guid", None),
-        ])?;
+        ];
+        let refusal = |_: &str| "'hash-key' has to be 'id', 'addr', or 'addr-port'".to_owned();
+        let key = args.choice_or(&choices, refusal)?;
         match key {
             Some(key) => server_draft.server.hash_key = key,
             None => context.unimplemented("hash-key guid", "GUIDs of servers", args.keyword_span()),
@@ -56,7 +60,14 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("hash-key addr", "hash-key name"),
     R::new("id", Sections::SERVER, "<value>", "number of the server in statistics and hashes", |server_draft, args, _| {
-        let number = args.number("a positive integer", 1..=i64::from(i32::MAX))?;
+        let has_value = args.peek().is_some();
+        let number = args.number("a positive integer", 1..=i64::from(i32::MAX)).map_err(|mut error| {
+            error.message = match has_value {
+                true => "'id' : custom id has to be > 0".to_owned(),
+                false => "'id' : expects an integer argument".to_owned(),
+            };
+            error
+        })?;
         server_draft.server.id = u32::try_from(number).expect("the range was checked");
         server_draft.id_span = Some(args.keyword_span());
         Ok(())
@@ -80,12 +91,15 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("init-addr last,libc,none", "init-addr maybe"),
     R::new("init-state", Sections::SERVER, "fully-up | up | down | fully-down", "what is believed of the server at start", |server_draft, args, _| {
-        server_draft.server.init_state = args.choice(&[
+        let choices = [
             ("fully-up", InitState::FullyUp),
             ("up", InitState::Up),
             ("down", InitState::Down),
             ("fully-down", InitState::FullyDown),
-        ])?;
+        ];
+        server_draft.server.init_state = args.choice_or(&choices, |text| {
+            format!("'init-state' expects one of 'none', 'fully-up', 'up', 'down', or 'fully-down' but got '{text}'")
+        })?;
         Ok(())
     })
     .examples("init-state down", "init-state well"),
@@ -119,12 +133,16 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     }),
     R::new("on-marked-down", Sections::SERVER, "shutdown-sessions", "what happens to sessions when the server goes down", |server_draft, args, _| {
-        server_draft.server.on_marked_down = args.choice(&[("shutdown-sessions", OnMarkedDown::ShutdownSessions)])?;
+        let choices = [("shutdown-sessions", OnMarkedDown::ShutdownSessions)];
+        let refusal = |text: &str| format!("'on-marked-down' expects 'shutdown-sessions' but got '{text}'");
+        server_draft.server.on_marked_down = args.choice_or(&choices, refusal)?;
         Ok(())
     })
     .examples("on-marked-down shutdown-sessions", "on-marked-down nothing"),
     R::new("on-marked-up", Sections::SERVER, "shutdown-backup-sessions", "what happens to sessions of backups when the server comes back", |server_draft, args, _| {
-        server_draft.server.on_marked_up = args.choice(&[("shutdown-backup-sessions", OnMarkedUp::ShutdownBackupSessions)])?;
+        let choices = [("shutdown-backup-sessions", OnMarkedUp::ShutdownBackupSessions)];
+        let refusal = |text: &str| format!("'on-marked-up' expects 'shutdown-backup-sessions' but got '{text}'");
+        server_draft.server.on_marked_up = args.choice_or(&choices, refusal)?;
         Ok(())
     })
     .examples("on-marked-up shutdown-backup-sessions", "on-marked-up nothing"),
@@ -164,7 +182,7 @@ pub(super) const ROWS: &[R] = &[
     }),
     R::new("strict-maxconn", Sections::SERVER, "", "kept connections count towards maxconn too", check::nothing).unimplemented("limits on idle connections"),
     R::new("track", Sections::SERVER, "[<backend>/]<server>", "takes the state of another server", |server_draft, args, _| {
-        let text = args.text("[<backend>/]<server>")?;
+        let text = args.text("[<proxy>/]<server> as argument.")?;
         let (backend, name) = text.split_once('/').unwrap_or(("", text));
         server_draft.server.track = Some((backend.to_owned(), name.to_owned()));
         server_draft.track_span = Some(args.keyword_span());
@@ -175,7 +193,7 @@ pub(super) const ROWS: &[R] = &[
         let text = args.peek().unwrap_or_default();
         let number = args.lenient_number("a weight", 0..=256, context).map_err(|mut error| {
             if error.code == "bad-value" {
-                error.message = format!("weight is not within 0 and 256 ({text}).");
+                error.message = format!("weight of server {} is not within 0 and 256 ({text}).", server_draft.server.name);
             }
             error
         })?;
