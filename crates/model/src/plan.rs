@@ -149,7 +149,7 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 /// Fields that are no keyword: whether a number was given or counted, and what the rules name.
-const NO_WORDS: &[&str] = &["id_is_explicit", "asked_servers"];
+const NO_WORDS: &[&str] = &["id_is_explicit", "says_disabled", "asked_servers"];
 
 /// The longest value that is shown, in bytes.
 const VALUE_BYTES_MAX: usize = 40;

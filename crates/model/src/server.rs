@@ -40,7 +40,7 @@ pub struct Server {
     /// `disabled`: begins in maintenance.
     pub disabled: bool,
     /// `disabled` is among its words: a server that a command added begins in maintenance without it.
-    pub says_disabled: bool,
+    pub says_disabled: IsExplicit,
     /// `cookie`: the value that identifies this server.
     pub cookie: Option<String>,
     /// The other words of the line.
@@ -126,7 +126,7 @@ impl Server {
             weight: 1,
             backup: false,
             disabled: false,
-            says_disabled: false,
+            says_disabled: IsExplicit::default(),
             cookie: None,
             settings: CopyOnWrite::default(),
         }

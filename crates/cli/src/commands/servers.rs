@@ -127,7 +127,7 @@ fn state_line(
     // The bit is shown as long as the configuration has `disabled`. A server that a command added
     // begins in maintenance without it.
     let is_added = server.model.origin.file.is_empty();
-    let is_written = server.model.says_disabled && (is_added || server.model.disabled);
+    let is_written = server.model.says_disabled.0 && (is_added || server.model.disabled);
     let configured = bit(is_written, Admin::CONFIGURED_MAINT.bits());
     let admin = health.admin & !Admin::CONFIGURED_MAINT.bits() | configured;
     // A server without checks counts as paused, as in HAProxy.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ballast_model::{HashKey, InitAddr, InitState, OnMarkedDown, OnMarkedUp};
+use ballast_model::{HashKey, InitAddr, InitState, IsExplicit, OnMarkedDown, OnMarkedUp};
 use ballast_syntax::Diagnostic;
 
 use crate::args::Args;
@@ -27,12 +27,12 @@ pub(super) const ROWS: &[R] = &[
     .examples("cookie s1", "cookie"),
     R::new("disabled", Sections::SERVER, "", "begins in maintenance", |server_draft, _, _| {
         server_draft.server.disabled = true;
-        server_draft.server.says_disabled = true;
+        server_draft.server.says_disabled = IsExplicit(true);
         Ok(())
     }),
     R::new("enabled", Sections::SERVER, "", "does not begin in maintenance", |server_draft, _, _| {
         server_draft.server.disabled = false;
-        server_draft.server.says_disabled = false;
+        server_draft.server.says_disabled = IsExplicit(false);
         Ok(())
     }),
     R::new("guid", Sections::SERVER, "<string>", "the identifier that stays when the server is renamed", |server_draft, args, context| {

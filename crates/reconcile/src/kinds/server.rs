@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ballast_engine::{CheckOverrides, Generation};
 use ballast_health::{Effect, Health};
-use ballast_model::{Address, Config, Server};
+use ballast_model::{Address, Config, IsExplicit, Server};
 
 use super::server_handover;
 use crate::file_editor::{NO_WORD, ServerWords, WriteEffect};
@@ -266,6 +266,7 @@ pub static STATE: Setting = Setting {
         let disabled = *value == MAINT;
         let done = words.switch("disabled", disabled)?;
         server.disabled = disabled;
+        server.says_disabled = IsExplicit(disabled);
         Ok(done)
     }),
     ..OF_SERVER
