@@ -235,7 +235,9 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         return;
     }
     let (title, name, span) = (draft.title(), draft.name.clone(), draft.span);
-    let line = span.map(|span| context.config_line(span)).unwrap_or_default();
+    let line = span
+        .map(|span| context.config_line(span))
+        .unwrap_or_default();
     let mut acls = std::mem::take(&mut draft.acls);
     link::with_files(context, (&title, &name, span), |store, files| {
         let mut errors = Vec::new();

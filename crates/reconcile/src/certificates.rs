@@ -137,10 +137,12 @@ impl Reconciler {
                 continue;
             }
             let machine = self.host.machine(&ConfigFiles::new());
-            let text = machine.read(&config.global.tls.bases.path(list)).and_then(|text| {
-                let text = String::from_utf8(text);
-                text.map_err(|_| "it is no text".to_owned())
-            });
+            let text = machine
+                .read(&config.global.tls.bases.path(list))
+                .and_then(|text| {
+                    let text = String::from_utf8(text);
+                    text.map_err(|_| "it is no text".to_owned())
+                });
             let text = text.map_err(|why| Refusal(format!("'{list}' cannot be read: {why}.")))?;
             let Some(text) = edited_list(&text, &own, config) else {
                 own.into_iter()

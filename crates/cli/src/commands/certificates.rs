@@ -370,7 +370,8 @@ impl CertificateCommit {
             (&origin, on_disk.as_deref()),
         );
         let outcome = changes.and_then(|(changes, origin)| {
-            control.change_certificate_files(&generation.config.global.tls.bases.at_paths(&changes))?;
+            control
+                .change_certificate_files(&generation.config.global.tls.bases.at_paths(&changes))?;
             Ok(origin)
         });
         match outcome {

@@ -281,7 +281,9 @@ pub(crate) fn link(
             return Some(own_lines.remove(at).1);
         }
         let mut inherited = inherited_lines.iter().rev();
-        inherited.find(|(known, _)| known == text).map(|(_, line)| *line)
+        inherited
+            .find(|(known, _)| known == text)
+            .map(|(_, line)| *line)
     };
     for key in stick_keys {
         if let Some(line) = line_of(&key.to_string()) {
