@@ -34,8 +34,10 @@ use crate::context::Context;
 use crate::machine::Machine;
 
 mod list_edits;
+mod machine_files;
 mod translate;
 
+use machine_files::{MachineFiles, SYSTEM_CA};
 use translate::{client_options, filters_of, handshake_options, load_options, store_options};
 
 /// Compiles all lines with TLS.
@@ -79,32 +81,6 @@ pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
     Arc::make_mut(&mut config.global).tls.shared_store = read;
     for problem in problems {
         problem.report(context);
-    }
-}
-
-/// The files of the machine, as the room of certificates asks for them.
-struct MachineFiles<'m> {
-    machine: &'m dyn Machine,
-    bases: &'m FileBases,
-}
-
-impl CertificateFileReader for MachineFiles<'_> {
-    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
-        let path = match path {
-            SYSTEM_CA => system_authorities(self.machine),
-            name => self.bases.path(name),
-        };
-        if !self.machine.exists(&path) {
-            return Ok(None);
-        }
-        self.machine.read(&path).map(Some)
-    }
-
-    fn list(&self, path: &str) -> Result<Option<Vec<String>>, String> {
-        match path {
-            SYSTEM_CA => Ok(None),
-            name => self.machine.list(&self.bases.path(name)),
-        }
     }
 }
 
@@ -677,22 +653,6 @@ impl<'f> Compiler<'f> {
 
 /// For how many names the sessions with a server are kept.
 const SESSION_NAMES_MAX: usize = 1024;
-
-/// Where systems keep the authorities that they trust; the first that exists.
-const SYSTEM_AUTHORITIES: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-
-/// The name of these authorities.
-const SYSTEM_CA: &str = "@system-ca";
-
-fn system_authorities(machine: &dyn Machine) -> String {
-    let found = SYSTEM_AUTHORITIES.iter().find(|path| machine.exists(path));
-    (*found.unwrap_or(&SYSTEM_AUTHORITIES[0])).to_owned()
-}
 
 /// Sessions that are resumed without tickets: all bind lines of a process share them, and they outlive
 /// reloads.
