@@ -63,6 +63,8 @@ pub enum ProtocolCheck {
         /// `EHLO` or `HELO` and the domain; `HELO localhost` when `None`.
         hello: Option<(String, String)>,
     },
+    /// `option spop-check`.
+    Spop,
     /// `option ssl-hello-chk`.
     SslHello,
 }

@@ -91,6 +91,8 @@ pub struct ServerSettings {
     pub congestion_algorithm: Option<String>,
     /// `redir`: GET and HEAD requests are redirected to this prefix.
     pub redirect_prefix: Option<String>,
+    /// `strict-maxconn`: `maxconn` limits connections, too, idle ones included.
+    pub has_strict_maxconn: bool,
     /// `pool-max-conn`: how many idle connections are kept; `None` is no limit, 0 none.
     pub idle_count_max: Option<u32>,
     /// `pool-purge-delay`; 5 s by default.
@@ -177,6 +179,7 @@ impl Default for ServerSettings {
             tcp_user_timeout: None,
             congestion_algorithm: None,
             redirect_prefix: None,
+            has_strict_maxconn: false,
             idle_count_max: None,
             idle_purge_delay: Duration::from_secs(5),
             idle_ping: None,

@@ -180,7 +180,10 @@ pub(super) const ROWS: &[R] = &[
         server_draft.server.non_stick = false;
         Ok(())
     }),
-    R::new("strict-maxconn", Sections::SERVER, "", "kept connections count towards maxconn too", check::nothing).unimplemented("limits on idle connections"),
+    R::new("strict-maxconn", Sections::SERVER, "", "kept connections count towards maxconn too", |server_draft, _, _| {
+        server_draft.server.has_strict_maxconn = true;
+        Ok(())
+    }),
     R::new("track", Sections::SERVER, "[<backend>/]<server>", "takes the state of another server", |server_draft, args, _| {
         let text = args.text("[<proxy>/]<server> as argument.")?;
         let (backend, name) = text.split_once('/').unwrap_or(("", text));

@@ -143,12 +143,11 @@ pub(super) const ROWS: &[R] = &[
         "probe SPOP agents",
         |draft, args, _| {
             args.end()?;
-            choose(draft, args, CheckKind::Connect);
+            choose_protocol(draft, args, ProtocolCheck::Spop);
             Ok(())
         },
     )
-    .examples("option spop-check", "option spop-check extra")
-    .unimplemented("filters"),
+    .examples("option spop-check", "option spop-check extra"),
     R::new(
         "option external-check",
         Sections::BACK,
