@@ -39,6 +39,19 @@ pub enum CheckMethod {
     },
 }
 
+impl CheckMethod {
+    /// Whether a server that answers 404 takes no new clients.
+    pub fn disables_on_404(&self) -> bool {
+        matches!(
+            self,
+            Self::Http {
+                disable_on_404: true,
+                ..
+            }
+        )
+    }
+}
+
 /// Checks whose request and expected response are defined by a protocol.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ProtocolCheck {

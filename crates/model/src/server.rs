@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat};
 
 use crate::{
-    Address, CopyOnWrite, HttpProtocol, IsExplicit, Origin, PortSpec, ServerTls, WebsocketProtocol,
+    Address, CheckMethod, CopyOnWrite, HttpProtocol, IsExplicit, Origin, PortSpec, ServerTls,
+    WebsocketProtocol,
 };
 
 /// A `server`, or one instance of a `server-template`.
@@ -197,6 +199,8 @@ impl Default for ServerSettings {
 pub struct ServerChecks {
     /// `check`.
     pub enabled: bool,
+    /// `healthcheck`: the check of that section, in place of its backend's.
+    pub method: Option<Arc<CheckMethod>>,
     /// `addr`: checked instead of the server's own address.
     pub address: Option<Address>,
     /// `port`: checked instead of the server's own port.
@@ -239,6 +243,7 @@ impl Default for ServerChecks {
     fn default() -> Self {
         Self {
             enabled: false,
+            method: None,
             address: None,
             port: None,
             interval: Duration::from_secs(2),

@@ -205,16 +205,16 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("weight 10", "weight 257"),
     R::new("healthcheck", Sections::SERVER, "<name>", "uses the check of a healthcheck section", healthcheck)
-        .examples("healthcheck hc", "healthcheck")
-        .unimplemented("shared health checks"),
+        .examples("healthcheck hc", "healthcheck"),
 ];
 
 fn healthcheck(
-    _: &mut ServerDraft,
+    server_draft: &mut ServerDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     let word = args.word("the name of a healthcheck section")?;
+    server_draft.healthcheck = Some(word.text().to_owned());
     let kind = ballast_syntax::SectionKind::Healthcheck;
     context
         .declarations
