@@ -71,7 +71,8 @@ fn mysql_packets() {
     // The packet that this announces is longer than what is ever received.
     assert_eq!(judged(b"garbage"), ReplyVerdict::Undecided);
     assert_eq!(judged(b"\0\0\0\0"), pass(0, "", 4));
-    assert_eq!(judged(b"\x02\0\0\0\xff\x15"), no(0, ""));
+    assert_eq!(judged(b"\x02\0\0\0\xff\x15"), no(0x15, ""));
+    assert_eq!(judged(b"\x01\0\0\0\xff"), no(0, ""));
 }
 
 #[test]
