@@ -6,7 +6,7 @@ use ballast_health::parse_agent;
 use ballast_wire::check::{Expectation, ReplyVerdict};
 use libfuzzer_sys::fuzz_target;
 
-const EXPECTATIONS: [Expectation; 8] = [
+const EXPECTATIONS: [Expectation; 9] = [
     Expectation::LdapBound,
     Expectation::MysqlPacket,
     Expectation::PgsqlAuthentication,
@@ -14,6 +14,9 @@ const EXPECTATIONS: [Expectation; 8] = [
     Expectation::SmtpGreeting,
     Expectation::SmtpHello,
     Expectation::SmtpQuit,
+    Expectation::SpopHello {
+        frame_bytes_max: 16380,
+    },
     Expectation::SslHello,
 ];
 

@@ -1,9 +1,12 @@
 //! Builds the model from drafts, once every section has been read.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ballast_expr::ConditionIndex;
-use ballast_model::{Config, ErrorPage, Global, LogProfile, LogTarget, ProxyCommon, StickTable};
+use ballast_model::{
+    CheckMethod, Config, ErrorPage, Global, LogProfile, LogTarget, ProxyCommon, StickTable,
+};
 use ballast_stick::{DataType, StoredType};
 use ballast_syntax::{Diagnostic, SectionKind, Span};
 
@@ -21,6 +24,8 @@ pub(crate) struct Drafts {
     pub(crate) proxies: Vec<ProxyDraft>,
     /// `log-profile` sections.
     pub(crate) log_profiles: Vec<Arc<LogProfile>>,
+    /// `healthcheck` sections, by name.
+    pub(crate) healthchecks: HashMap<String, Arc<CheckMethod>>,
 }
 
 /// The model of all drafts.
@@ -30,6 +35,7 @@ pub(crate) fn build(drafts: Drafts, context: &mut Context<'_>) -> Config {
         mut config,
         proxies,
         log_profiles,
+        healthchecks: _,
     } = drafts;
     let profiles = LogProfiles(log_profiles);
     profiles.complete(&mut global.log_targets);

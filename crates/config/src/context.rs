@@ -535,7 +535,9 @@ pub(crate) fn suggestion<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Diagnostic {
-    let known: Vec<&str> = candidates.into_iter().collect();
+    let mut known: Vec<&str> = candidates.into_iter().collect();
+    // Of words that begin many keywords the first is told once.
+    known.dedup();
     let mut diagnostic = diagnostic;
     let is_told = known.iter().all(|one| diagnostic.message.contains(one));
     if diagnostic.help.is_none() && known.len() <= LISTED_MAX && !is_told {

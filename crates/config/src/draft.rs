@@ -3,8 +3,8 @@
 
 use ballast_expr::AclSet;
 use ballast_model::{
-    Backend, Bind, CertificateList, CopyOnWrite, Frontend, LogTarget, Origin, ProxyCommon,
-    ProxyProtocol, Server,
+    Backend, Bind, CertificateList, CheckMethod, CopyOnWrite, Frontend, LogTarget, Origin,
+    ProxyCommon, ProxyProtocol, Server,
 };
 use ballast_rules::RuleSets;
 use ballast_syntax::{SectionKind, Span};
@@ -104,6 +104,8 @@ pub(crate) struct ServerDraft {
     pub has_port: bool,
     /// Whether `port` says where checks go: it stands above the port of `addr`, wherever it stands.
     pub has_check_port: bool,
+    /// `healthcheck`: the section that says what checks do.
+    pub healthcheck: Option<String>,
     /// First and last number of a `server-template`.
     pub template: Option<(u32, u32)>,
     /// The place of `id`.
@@ -159,6 +161,7 @@ impl Default for ServerDraft {
             address_span: None,
             has_port: false,
             has_check_port: false,
+            healthcheck: None,
             template: None,
             id_span: None,
             track_span: None,
@@ -279,6 +282,11 @@ impl ProxyDraft {
     #[must_use]
     pub(crate) fn is_back(&self) -> bool {
         matches!(self.kind, SectionKind::Backend | SectionKind::Listen)
+    }
+
+    /// What checks of one of its servers do.
+    pub(crate) fn check_of<'c>(&'c self, server: &'c Server) -> &'c CheckMethod {
+        server.checks.method.as_deref().unwrap_or(&self.back.check)
     }
 
     /// `frontend 'name'`, for messages.

@@ -67,6 +67,8 @@ impl Sections {
     pub const FRONT: Sections = Sections(0b01110);
     /// `defaults`, `listen`, `backend`: the server side.
     pub const BACK: Sections = Sections(0b11010);
+    /// `defaults`, `listen`, `backend`, `healthcheck`: where checks are described.
+    pub const CHECKS: Sections = Sections(0b11010 | 1 << 16);
     /// `frontend`, `listen`.
     pub const FRONT_ONLY: Sections = Sections(0b01100);
     /// `listen`, `backend`.

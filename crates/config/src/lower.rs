@@ -204,6 +204,10 @@ fn lower(document: &Document, context: &mut Context<'_>) -> Config {
                 proxy_section(section, &mut draft, context);
                 drafts.proxies.push(draft);
             }
+            SectionKind::Healthcheck => {
+                section::lower(section, context, &mut drafts);
+                healthcheck(section, &mut drafts, context);
+            }
             _ => section::lower(section, context, &mut drafts),
         }
     }
@@ -212,6 +216,17 @@ fn lower(document: &Document, context: &mut Context<'_>) -> Config {
     let mut config = build::build(drafts, context);
     tls_context::compile(&mut config, context);
     config
+}
+
+/// The check that a `healthcheck` section describes.
+fn healthcheck(section: &Section, drafts: &mut Drafts, context: &mut Context<'_>) {
+    let Some(name) = section.name() else {
+        return;
+    };
+    let mut draft = ProxyDraft::inherit(None, section.kind, name.text());
+    proxy_section(section, &mut draft, context);
+    let check = Arc::new(draft.back.check);
+    drafts.healthchecks.insert(name.text().to_owned(), check);
 }
 
 /// All lines of a proxy section; links its rules to its ACLs.

@@ -224,6 +224,10 @@ impl Backend {
     /// The weight that balancing uses for one of the backend's servers, in the unit of `weight`: a slow
     /// start lowers it, except where weights are static.
     pub fn effective_weight(&self, server: &Server) -> u32 {
+        // Nothing balances: persistence alone leads to servers.
+        if self.direct.is_some() {
+            return 0;
+        }
         let weight = server.state.weight();
         if self.has_static_weights() {
             return weight;

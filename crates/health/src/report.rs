@@ -312,7 +312,7 @@ impl fmt::Display for ReasonText<'_> {
         };
         write!(out, ", reason: {}", verdict.status.description())?;
         if verdict.status.has_code() {
-            write!(out, ", code: {}", verdict.code.unwrap_or(0))?;
+            write!(out, ", code: {}", verdict.code.unwrap_or(0).cast_signed())?;
         }
         if !verdict.info.is_empty() {
             write!(out, ", info: \"{}\"", verdict.info)?;

@@ -39,6 +39,19 @@ pub enum CheckMethod {
     },
 }
 
+impl CheckMethod {
+    /// Whether a server that answers 404 takes no new clients.
+    pub fn disables_on_404(&self) -> bool {
+        matches!(
+            self,
+            Self::Http {
+                disable_on_404: true,
+                ..
+            }
+        )
+    }
+}
+
 /// Checks whose request and expected response are defined by a protocol.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ProtocolCheck {
@@ -63,6 +76,8 @@ pub enum ProtocolCheck {
         /// `EHLO` or `HELO` and the domain; `HELO localhost` when `None`.
         hello: Option<(String, String)>,
     },
+    /// `option spop-check`.
+    Spop,
     /// `option ssl-hello-chk`.
     SslHello,
 }

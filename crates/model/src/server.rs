@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat};
 
 use crate::{
-    Address, CopyOnWrite, HttpProtocol, IsExplicit, Origin, PortSpec, ServerTls, WebsocketProtocol,
+    Address, CheckMethod, CopyOnWrite, HttpProtocol, IsExplicit, Origin, PortSpec, ServerTls,
+    WebsocketProtocol,
 };
 
 /// A `server`, or one instance of a `server-template`.
@@ -91,6 +93,8 @@ pub struct ServerSettings {
     pub congestion_algorithm: Option<String>,
     /// `redir`: GET and HEAD requests are redirected to this prefix.
     pub redirect_prefix: Option<String>,
+    /// `strict-maxconn`: `maxconn` limits connections, too, idle ones included.
+    pub has_strict_maxconn: bool,
     /// `pool-max-conn`: how many idle connections are kept; `None` is no limit, 0 none.
     pub idle_count_max: Option<u32>,
     /// `pool-purge-delay`; 5 s by default.
@@ -177,6 +181,7 @@ impl Default for ServerSettings {
             tcp_user_timeout: None,
             congestion_algorithm: None,
             redirect_prefix: None,
+            has_strict_maxconn: false,
             idle_count_max: None,
             idle_purge_delay: Duration::from_secs(5),
             idle_ping: None,
@@ -194,6 +199,8 @@ impl Default for ServerSettings {
 pub struct ServerChecks {
     /// `check`.
     pub enabled: bool,
+    /// `healthcheck`: the check of that section, in place of its backend's.
+    pub method: Option<Arc<CheckMethod>>,
     /// `addr`: checked instead of the server's own address.
     pub address: Option<Address>,
     /// `port`: checked instead of the server's own port.
@@ -236,6 +243,7 @@ impl Default for ServerChecks {
     fn default() -> Self {
         Self {
             enabled: false,
+            method: None,
             address: None,
             port: None,
             interval: Duration::from_secs(2),

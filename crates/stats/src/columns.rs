@@ -581,7 +581,9 @@ fn info(probe: Option<&ProbeResult>) -> MetricValue<'_> {
 
 fn code(probe: Option<&ProbeResult>) -> MetricValue<'_> {
     let code = probe.and_then(|probe| probe.code);
-    code.map_or(MetricValue::Empty, |code| MetricValue::U32(u32::from(code)))
+    // As in HAProxy: a number of 16 bits with a sign, shown as one of 32 bits without.
+    let shown = |code: u16| i32::from(code.cast_signed()).cast_unsigned();
+    code.map_or(MetricValue::Empty, |code| MetricValue::U32(shown(code)))
 }
 
 fn duration(probe: Option<&ProbeResult>) -> MetricValue<'_> {

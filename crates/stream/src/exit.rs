@@ -517,6 +517,9 @@ pub(crate) struct ConnectFailure {
     /// Whether no other try is made, as all are used up. As in HAProxy, a certificate for another name than
     /// the one that `sni` gave is such a failure, whichever servers are left.
     pub(crate) is_final: bool,
+    /// Whether the server had no room for a connection (`strict-maxconn`). As in HAProxy that is no session
+    /// of the server, and another try comes without a pause.
+    pub(crate) had_no_place: bool,
     /// What TLS said, where it failed.
     pub(crate) tls: Option<OpensslError>,
 }
@@ -528,6 +531,7 @@ impl ConnectFailure {
             exit,
             may_retry,
             is_final: false,
+            had_no_place: false,
             tls: None,
         }
     }

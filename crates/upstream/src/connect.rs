@@ -25,13 +25,15 @@ use crate::key::{
 use crate::lease::OpenedTls;
 use crate::socks4::{self, Socks4Failure};
 use crate::tls::{ServerHandshake, is_other_name};
-use crate::{pool, shared};
+use crate::{pool, shared, strict_maxconn};
 
 /// Why a connection could not be opened.
 #[derive(Debug)]
 pub enum ConnectError {
     /// The server has no address yet.
     NoAddress,
+    /// The server has as many connections as it may have, and none of them is idle (`strict-maxconn`).
+    NoPlace,
     /// The system or the server refused.
     Refused(net::SystemCallError),
     /// The PROXY header would be longer than allowed.
@@ -69,6 +71,7 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoAddress => out.write_str("the server has no address"),
+            Self::NoPlace => out.write_str("the server has no room for a connection"),
             Self::Refused(error) => error.fmt(out),
             Self::Socks4(failure) => failure.fmt(out),
             Self::ProxyHeader => out.write_str("the PROXY header would be too long"),
@@ -87,7 +90,7 @@ impl std::error::Error for ConnectError {}
 /// # Errors
 /// [`ConnectError`].
 pub fn connect(
-    server: &Server,
+    server: &Arc<Server>,
     key: ConnectionKey,
 ) -> impl Future<Output = Result<Lease, ConnectError>> {
     // No `async fn`: its future would store the key twice.
@@ -113,6 +116,13 @@ pub fn connect(
                 let count = server.tls_counters.enter();
                 Some((&**tls, count.ok_or(ConnectError::TooManyTls)?))
             }
+        };
+        let place = if server.model.has_strict_maxconn {
+            // Boxed: few servers have such a limit, and every exchange would have room for the wait.
+            let place = Box::pin(strict_maxconn::place(server)).await;
+            Some(place.ok_or(ConnectError::NoPlace)?)
+        } else {
+            None
         };
         pool::make_room(server);
         let options = options(&key.section, &key.line, *source, *packets);
@@ -163,7 +173,7 @@ pub fn connect(
         };
         let section = &key.section;
         connection.set_output_format(section.name_cases.as_ref(), section.drop_request_trailers);
-        let lease = Lease::new(server, connection, key, tls);
+        let lease = Lease::new(server, connection, key, (tls, place));
         shared::enter(server, &lease);
         Ok(lease)
     }

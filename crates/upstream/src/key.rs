@@ -403,6 +403,7 @@ fn settings_connect_alike(one: &model::ServerSettings, other: &model::ServerSett
         idle_ping: _,
         hash_key: _,
         non_stick: _,
+        has_strict_maxconn: _,
     } = one;
     *congestion_algorithm == other.congestion_algorithm
         && *tcp_fast_open == other.tcp_fast_open

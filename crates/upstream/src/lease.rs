@@ -25,6 +25,7 @@ use ballast_worker::SocketReference;
 
 use crate::key::IdleGroupKey;
 use crate::open_connections::{ListedConnection, OpenConnectionEntry};
+use crate::place::ConnectionPlace;
 use crate::{ConnectionKey, ConnectionRequirements};
 
 /// A connection to a server. The server counts it for as long as it lives: lent, idle, kept for its
@@ -83,6 +84,8 @@ pub(crate) struct OpenedConnection {
     state: Arc<ServerState>,
     /// Lists it for `show fd`.
     _entry: OpenConnectionEntry,
+    /// Counts it among those of its server.
+    _place: ConnectionPlace,
 }
 
 /// What a connection keeps of its handshake.
@@ -197,9 +200,9 @@ impl Lease {
         server: &Server,
         connection: ServerConnection,
         key: ConnectionKey,
-        tls: Option<OpenedTls>,
+        (tls, place): (Option<OpenedTls>, Option<ConnectionPlace>),
     ) -> Self {
-        server.state.connections.enter();
+        let place = place.unwrap_or_else(|| ConnectionPlace::unlimited(server));
         server.state.process.server_connections.enter();
         let entry = OpenConnectionEntry::enter(ListedConnection {
             socket: connection.socket_reference(),
@@ -217,6 +220,7 @@ impl Lease {
             streams: connection.streams().cloned(),
             state: Arc::clone(&server.state),
             _entry: entry,
+            _place: place,
         };
         let opened = match opened.streams {
             Some(_) => Opened::Shared(Rc::new(opened)),
@@ -402,7 +406,6 @@ impl Drop for OpenedConnection {
         if let Some(streams) = &self.streams {
             streams.end();
         }
-        self.state.connections.leave();
         self.state.process.server_connections.leave();
     }
 }

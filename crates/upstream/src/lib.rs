@@ -18,11 +18,13 @@ mod connect;
 mod key;
 mod lease;
 mod open_connections;
+mod place;
 pub mod pool;
 pub mod probe;
 mod shared;
 mod slot;
 mod socks4;
+mod strict_maxconn;
 #[cfg(test)]
 mod testing;
 mod tls;

@@ -313,6 +313,26 @@ pub fn purge(now: Instant) {
     });
 }
 
+/// Closes the connection of this worker to a server that has been idle longest; returns whether there was
+/// one.
+pub(crate) fn close_one(server: &Server) -> bool {
+    POOL.with_borrow_mut(|pool| {
+        let Some(server_idle) = pool.get_mut(&key(server)) else {
+            return false;
+        };
+        let Some(oldest) = server_idle.oldest() else {
+            return false;
+        };
+        let mut has_found = false;
+        server_idle.close(|idle| {
+            let is_it = !has_found && idle.since == oldest;
+            has_found |= is_it;
+            is_it
+        });
+        has_found
+    })
+}
+
 /// Closes every idle connection of this worker: memory is short.
 pub fn close_idle() {
     POOL.with_borrow_mut(|pool| {
@@ -369,6 +389,13 @@ impl ServerIdle {
     /// Whether one more connection is kept, of at most `limit`.
     fn has_room(&mut self, limit: usize) -> bool {
         self.count < limit && self.needs_one_more()
+    }
+
+    /// Since when the connection has been idle that has been so longest.
+    fn oldest(&self) -> Option<Instant> {
+        let groups = self.groups_by_key.values().chain([&self.usual]);
+        let idle = groups.flat_map(|group| group.unproven.iter().chain(&group.proven));
+        idle.map(|idle| idle.since).min()
     }
 
     /// Closes those for which `is_gone` is true.

@@ -11,6 +11,7 @@ mod mysql;
 mod pgsql;
 mod redis;
 mod smtp;
+mod spop;
 mod ssl_hello;
 
 pub use ldap::ldap;
@@ -18,6 +19,7 @@ pub use mysql::{MysqlLogin, mysql};
 pub use pgsql::pgsql;
 pub use redis::redis;
 pub use smtp::smtp;
+pub use spop::spop;
 pub use ssl_hello::ssl_hello;
 
 /// The maximum length of a reply, in bytes; a checker's buffer need not be larger.
@@ -49,6 +51,11 @@ pub enum Expectation {
     SmtpHello,
     /// The SMTP reply to QUIT, with a code of 200 to 299.
     SmtpQuit,
+    /// The HELLO of an agent of SPOP.
+    SpopHello {
+        /// The longest frame that it may offer to take.
+        frame_bytes_max: u32,
+    },
     /// A TLS handshake or alert.
     SslHello,
 }
@@ -99,6 +106,7 @@ impl Expectation {
             Self::SmtpGreeting => smtp::parse_greeting(received),
             Self::SmtpHello => smtp::parse_hello(received),
             Self::SmtpQuit => smtp::parse_quit(received),
+            Self::SpopHello { frame_bytes_max } => spop::parse_reply(received, frame_bytes_max),
             Self::SslHello => ssl_hello::parse_reply(received),
         };
         match verdict {
@@ -117,6 +125,7 @@ impl Expectation {
             Self::RedisPong => wrong_status(first_line(received)),
             Self::SmtpGreeting => invalid(first_line(received)),
             Self::SmtpHello | Self::SmtpQuit => smtp::not_positive(received),
+            Self::SpopHello { .. } => spop::judge_part(received),
             Self::SslHello if !received.is_empty() => ssl_hello::pass(received),
             Self::LdapBound | Self::MysqlPacket | Self::SslHello => invalid(b""),
         }

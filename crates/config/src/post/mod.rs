@@ -13,6 +13,9 @@ mod tls;
 mod tracks;
 mod write_to;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use ballast_model::{CheckMethod, Global};
 use ballast_syntax::{Diagnostic, Severity, Span};
 
@@ -33,6 +36,7 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
     write_to::check(context);
     states::set_file_names(drafts, context);
     for draft in &mut drafts.proxies {
+        take_healthchecks(draft, &drafts.healthchecks);
         modes::check(draft, context);
         protocols::check(draft, context);
         bound_captures(draft, drafts.global.tune.cookie_bytes, context);
@@ -47,9 +51,22 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
     drafts.global.tls.bases = context.bases();
 }
 
+/// Gives servers the checks of the sections that they name.
+fn take_healthchecks(draft: &mut ProxyDraft, known: &HashMap<String, Arc<CheckMethod>>) {
+    for one in &mut draft.servers {
+        if let Some(name) = &one.healthcheck {
+            one.server.checks.method = known.get(name).cloned();
+        }
+    }
+}
+
 /// What `option external-check` requires in the global section.
 fn check_external_check(draft: &ProxyDraft, global: &Global, context: &mut Context<'_>) {
-    if draft.common.disabled || !matches!(draft.back.check, CheckMethod::External { .. }) {
+    let is_external = |check: &CheckMethod| matches!(check, CheckMethod::External { .. });
+    let mut servers = draft.servers.iter();
+    let runs = is_external(&draft.back.check)
+        || servers.any(|one| is_external(draft.check_of(&one.server)));
+    if draft.common.disabled || !runs {
         return;
     }
     let title = draft.title();

@@ -22,8 +22,9 @@ pub(super) fn check(draft: &ProxyDraft, context: &mut Context<'_>) {
             context.report(Diagnostic::alert("bad-protocol", message).at(span));
         }
     }
-    let is_http_check = matches!(draft.back.check, CheckMethod::Http { .. });
     for server in &draft.servers {
+        let check = draft.check_of(&server.server);
+        let is_http_check = matches!(check, CheckMethod::Http { .. });
         if let Some(protocol) = server.protocol
             && !protocol.fits_server(mode)
         {

@@ -49,7 +49,6 @@ pub(super) fn check(
     }
     report_duplicates(draft, context);
     let title = draft.title();
-    let check_port = connects_to_port(&draft.back.check);
     let mut servers = std::mem::take(&mut draft.servers);
     let mut failed: HashMap<String, String> = HashMap::new();
     let states = states::file(draft, global_states);
@@ -59,6 +58,7 @@ pub(super) fn check(
             context.machine.saved_address(file, &draft.name, server)
         });
         resolve(server_draft, &title, last, &mut failed, context);
+        let check_port = connects_to_port(draft.check_of(&server_draft.server));
         ports(server_draft, &title, check_port, context);
         agent(server_draft);
         checks(server_draft, (&title, &draft.name), context);

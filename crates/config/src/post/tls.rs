@@ -206,8 +206,14 @@ fn too_old(version: Protocol) -> String {
 
 /// Completes the servers with `ssl` or probes over TLS.
 pub(super) fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
-    let connects = connects_with_tls(&draft.back.check);
     for one in &mut draft.servers {
+        let check = one
+            .server
+            .checks
+            .method
+            .as_deref()
+            .unwrap_or(&draft.back.check);
+        let connects = connects_with_tls(check);
         let words = &one.tls;
         if words.ssl.is_none() && words.check_ssl != Some(true) && !connects {
             continue;

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use ballast_model::Server;
 use ballast_syntax::Severity;
 
 use super::index::DraftIndex;
@@ -105,8 +106,11 @@ fn fault(one: &TrackingServer<'_>, index: &DraftIndex<'_>) -> Option<String> {
         ));
     }
     // What a 404 does to the tracked server holds for the tracking one, too. (HAProxy joins two words.)
-    let disables = |draft: &ProxyDraft| draft.section_state.check.disables_on_404();
-    (disables(proxy) != disables(one.proxy)).then(|| {
+    let disables = |draft: &ProxyDraft, server: &Server| match &server.checks.method {
+        None => draft.section_state.check.disables_on_404(),
+        Some(check) => check.disables_on_404(),
+    };
+    (disables(proxy, &target.server) != disables(one.proxy, &one.draft.server)).then(|| {
         format!(
             "unable to use {backend}/{server} fortracking: disable-on-404 option inconsistency."
         )

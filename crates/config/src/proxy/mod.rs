@@ -133,8 +133,9 @@ fn misplaced(draft: &ProxyDraft, keyword: &Keyword, line: &SourceLine, first: us
     let word = keyword.word;
     let span = line.words[first].span();
     let section = draft.section();
-    if section == Sections::DEFAULTS {
-        let message = format!("'{word}' not allowed in 'defaults' section.");
+    if section == Sections::DEFAULTS || section == Sections::HEALTHCHECK {
+        let kind = draft.kind.word();
+        let message = format!("'{word}' not allowed in '{kind}' section.");
         return Diagnostic::alert("misplaced-keyword", message)
             .at(span)
             .help(format!("it belongs to: {}", keyword.sections));

@@ -35,7 +35,8 @@ const SECTIONS: &[(SectionKind, &[Row<PlainSectionDraft>])] = &[
     (SectionKind::Cache, net::CACHE),
     (SectionKind::CrtStore, crt_store::CRT_STORE),
     (SectionKind::FcgiApp, fcgi_app::ROWS),
-    (SectionKind::Healthcheck, net::HEALTHCHECK),
+    // Its words are those of proxies.
+    (SectionKind::Healthcheck, &[]),
     (SectionKind::HttpErrors, http_errors::ROWS),
     (SectionKind::LogForward, logs::LOG_FORWARD),
     (SectionKind::LogProfile, log_profile::ROWS),
@@ -115,6 +116,10 @@ pub(crate) fn lower(section: &Section, context: &mut Context<'_>, drafts: &mut D
         .find(|(known, _)| *known == section.kind)
     {
         context.unimplemented(kind, feature, header.words[0].span());
+    }
+    if section.kind == SectionKind::Healthcheck {
+        // Its lines are read as those of proxies.
+        return;
     }
     let mut draft = PlainSectionDraft::new(section.kind, text);
     let sections = Sections::of(section.kind);

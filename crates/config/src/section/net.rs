@@ -1,4 +1,4 @@
-//! Small sections: `resolvers`, `mailers`, `cache`, `healthcheck`, `namespace_list`.
+//! Small sections: `resolvers`, `mailers`, `cache`, `namespace_list`.
 //!
 //! Source: HAProxy configuration manual, sections 3.6, 5.3.2 and 6.2.
 
@@ -18,7 +18,6 @@ type R = Row<PlainSectionDraft>;
 const RESOLVER: &str = "acts where a server names the section";
 const MAILER: &str = "acts where an e-mail alert names the section";
 const CACHED: &str = "acts where a filter names the section";
-const CHECKED: &str = "acts where a server names the section";
 
 /// `resolvers`.
 pub(super) const RESOLVERS: &[R] = &[
@@ -209,46 +208,6 @@ pub(super) const CACHE: &[R] = &[
     )
     .examples("total-max-size 4", "total-max-size 5000")
     .ignored(CACHED),
-];
-
-/// `healthcheck`: the words of checks, in a section of their own.
-pub(super) const HEALTHCHECK: &[R] = &[
-    R::new(
-        "http-check",
-        Sections::HEALTHCHECK,
-        "<word> [param*]",
-        "a step of an HTTP check",
-        check::some,
-    )
-    .examples("http-check send meth GET", "http-check")
-    .ignored(CHECKED),
-    R::new(
-        "option",
-        Sections::HEALTHCHECK,
-        "<word> [param*]",
-        "the kind of check",
-        check::some,
-    )
-    .examples("option httpchk", "option")
-    .ignored(CHECKED),
-    R::new(
-        "tcp-check",
-        Sections::HEALTHCHECK,
-        "<word> [param*]",
-        "a step of a TCP check",
-        check::some,
-    )
-    .examples("tcp-check connect", "tcp-check")
-    .ignored(CHECKED),
-    R::new(
-        "type",
-        Sections::HEALTHCHECK,
-        "<type> [param*]",
-        "the kind of check",
-        check::some,
-    )
-    .examples("type httpchk", "type")
-    .ignored(CHECKED),
 ];
 
 /// `namespace_list`.

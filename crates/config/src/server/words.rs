@@ -180,7 +180,10 @@ pub(super) const ROWS: &[R] = &[
         server_draft.server.non_stick = false;
         Ok(())
     }),
-    R::new("strict-maxconn", Sections::SERVER, "", "kept connections count towards maxconn too", check::nothing).unimplemented("limits on idle connections"),
+    R::new("strict-maxconn", Sections::SERVER, "", "kept connections count towards maxconn too", |server_draft, _, _| {
+        server_draft.server.has_strict_maxconn = true;
+        Ok(())
+    }),
     R::new("track", Sections::SERVER, "[<backend>/]<server>", "takes the state of another server", |server_draft, args, _| {
         let text = args.text("[<proxy>/]<server> as argument.")?;
         let (backend, name) = text.split_once('/').unwrap_or(("", text));
@@ -202,16 +205,16 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("weight 10", "weight 257"),
     R::new("healthcheck", Sections::SERVER, "<name>", "uses the check of a healthcheck section", healthcheck)
-        .examples("healthcheck hc", "healthcheck")
-        .unimplemented("shared health checks"),
+        .examples("healthcheck hc", "healthcheck"),
 ];
 
 fn healthcheck(
-    _: &mut ServerDraft,
+    server_draft: &mut ServerDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     let word = args.word("the name of a healthcheck section")?;
+    server_draft.healthcheck = Some(word.text().to_owned());
     let kind = ballast_syntax::SectionKind::Healthcheck;
     context
         .declarations

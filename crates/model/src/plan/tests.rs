@@ -103,6 +103,9 @@ const OF_SERVERS: &[Row<Server>] = &[
         one.congestion_algorithm = Some("reno".into())
     }),
     ("tfo false -> true", |one| one.tcp_fast_open = true),
+    ("strict-maxconn false -> true", |one| {
+        one.has_strict_maxconn = true
+    }),
     ("tcp-ut unset -> 7s", |one| {
         one.tcp_user_timeout = Some(SEVEN_SECONDS)
     }),

@@ -29,6 +29,7 @@ mod respond;
 mod response_gate;
 pub(crate) mod route;
 pub(crate) mod rules;
+mod server_redirect;
 mod service;
 mod statistics;
 pub(crate) mod streams;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ballast_balance::PickRequest;
 use ballast_engine::{Backend, Server};
-use ballast_message::{Method, NoRoom, Version};
+use ballast_message::{Method, NoRoom};
 use ballast_model::{HttpReuse, PersistenceAction, RetryOn};
 use ballast_mux::{Duplex, ReadError, StreamSettings};
 use ballast_net::ErrorClass;
@@ -19,11 +19,12 @@ use ballast_upstream::{
 use super::choice::{self, AskedServer};
 use super::leaving::unless_client_leaves;
 use super::requirements::{connect_timeout, evaluate_sni, requirements};
+use super::server_redirect::redirect;
 use crate::access_log;
 use crate::cancellation::unless_cancelled;
 use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
-use crate::exchange::{Exchange, PreparedAnswer};
+use crate::exchange::Exchange;
 use crate::exit::{ConnectFailure, Exit, Flow};
 use crate::persistence::ClientCookie;
 use crate::stickiness;
@@ -466,14 +467,20 @@ async fn connection(
     slot: &Slot,
     plan: &mut ConnectionPlan,
 ) -> Flow<Option<ReadyConnection>> {
+    let is_strict = slot.server().model.has_strict_maxconn;
     loop {
-        count_session(context, exchange, slot);
+        if !is_strict {
+            count_session(context, exchange, slot);
+        }
         if let Some(exit) = redirect(exchange, slot) {
             return Flow::Break(exit);
         }
         evaluate_sni(context, exchange, slot.server());
         let requirements = requirements(context, exchange, backend, slot.server());
         if let Some(ready) = idle_connection(context, exchange, slot, plan, &requirements) {
+            if is_strict {
+                count_session(context, exchange, slot);
+            }
             note_connection(context, exchange, &ready.lease);
             // It was open already: connecting took no time.
             exchange.times.connected = exchange.times.slot_taken;
@@ -488,6 +495,10 @@ async fn connection(
             let opening = pin!(open(context, client, exchange, slot, requirements));
             unless_cancelled(context, Some(slot.server()), opening).await
         };
+        let had_no_place = matches!(&opened, Ok(Err(failure)) if failure.had_no_place);
+        if is_strict && !had_no_place {
+            count_session(context, exchange, slot);
+        }
         let failure = match opened {
             Ok(Ok(lease)) => {
                 probe::observe(backend, slot.server_index(), Observation::Connected);
@@ -516,7 +527,7 @@ async fn connection(
         let redispatches = plan.count_try(context, exchange, slot);
         let elsewhere = redispatches && choice::has_others(backend);
         // After `timeout connect` no further pause is needed.
-        let pauses = !elsewhere && failure.exit != Exit::ConnectTimeout;
+        let pauses = !elsewhere && !failure.had_no_place && failure.exit != Exit::ConnectTimeout;
         if pauses {
             exchange.server_tls = ServerSession::default();
         }
@@ -691,31 +702,6 @@ fn count_reuse(context: &Context<'_>, exchange: &Exchange, lease: Lease) -> Read
     }
 }
 
-/// `redir`: GET and HEAD requests are redirected to the server's public address.
-fn redirect(exchange: &mut Exchange, slot: &Slot) -> Option<Exit> {
-    let prefix = slot.server().model.redirect_prefix.as_ref()?;
-    if !matches!(exchange.method, Method::Get | Method::Head) {
-        return None;
-    }
-    let mut location = Vec::with_capacity(prefix.len() + exchange.request.target().len());
-    location.extend_from_slice(prefix.as_bytes());
-    location.extend_from_slice(exchange.request.path_and_query());
-    let response = &mut exchange.response;
-    response.clear();
-    response.set_version(Version::Http11);
-    let made = response.set_status(302).and_then(|()| {
-        let fields = response.fields_mut();
-        fields.add(b"cache-control", b"no-cache")?;
-        fields.add(b"content-length", b"0")?;
-        fields.add(b"location", &location)
-    });
-    if made.is_err() {
-        return Some(Exit::ServerRedirectFull);
-    }
-    exchange.prepared_answer = Some(PreparedAnswer::InExchange);
-    Some(Exit::ServerRedirect)
-}
-
 async fn open(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
@@ -759,6 +745,7 @@ async fn open(
             exit: Exit::ConnectRefused,
             may_retry: may_retry && !matches!(error, ConnectError::NoAddress),
             is_final: matches!(error, ConnectError::OtherName(_)),
+            had_no_place: matches!(error, ConnectError::NoPlace),
             tls: error.tls_error(),
         }),
         Err(_) => Err(ConnectFailure::new(Exit::ConnectTimeout, may_retry)),

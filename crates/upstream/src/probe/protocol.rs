@@ -21,9 +21,12 @@ pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> CheckOut
         ProtocolCheck::Mysql { .. } | ProtocolCheck::Pgsql { .. } | ProtocolCheck::Smtp { .. } => {
             ProbeEnd::Order
         }
-        ProtocolCheck::Ldap | ProtocolCheck::Redis | ProtocolCheck::SslHello => ProbeEnd::Reset,
+        ProtocolCheck::Ldap
+        | ProtocolCheck::Redis
+        | ProtocolCheck::Spop
+        | ProtocolCheck::SslHello => ProbeEnd::Reset,
     };
-    let outcome = run_dialog(&steps(check), probe, is_tls, end).await;
+    let outcome = run_dialog(&steps(check, probe), probe, is_tls, end).await;
     let mut verdict = match outcome {
         Ok((code, text)) => {
             let status = if is_tls {
@@ -48,7 +51,7 @@ pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> CheckOut
     verdict
 }
 
-fn steps(check: &ProtocolCheck) -> Vec<CheckStep> {
+fn steps(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> Vec<CheckStep> {
     match check {
         ProtocolCheck::Ldap => check::ldap(),
         ProtocolCheck::Mysql { user, before_41 } => {
@@ -66,6 +69,12 @@ fn steps(check: &ProtocolCheck) -> Vec<CheckStep> {
             let hello = hello.as_ref();
             let hello = hello.map(|(hello, domain)| (hello.as_str(), bytes_of_text(domain)));
             check::smtp(hello.as_ref().map(|(hello, domain)| (*hello, &**domain)))
+        }
+        ProtocolCheck::Spop => {
+            let generation = probe.controller.generation();
+            let buffer_bytes = generation.config.global.tune.buffer_bytes;
+            // Frames have their length before them, and are read whole.
+            check::spop(buffer_bytes.saturating_sub(4))
         }
         ProtocolCheck::SslHello => {
             let now = SystemTime::now()
@@ -130,6 +139,7 @@ async fn run_dialog(
 fn empty_text(expectation: Expectation, index: usize) -> Option<String> {
     let step = match expectation {
         Expectation::MysqlPacket if index < 2 => index + 2,
+        Expectation::SpopHello { .. } => index + 2,
         Expectation::SslHello => index + 1,
         _ => return None,
     };

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_engine::{Backend, Generation};
+use ballast_engine::{Backend, Generation, Server};
 use ballast_health::{first_check_delay_ms, spread_interval_ms};
 use ballast_model::CheckMethod;
 use ballast_worker::{Interval, TaskHandle, now, select, sleep_until, spawn_service};
@@ -230,7 +230,7 @@ async fn check(controller: Arc<HealthController>, target: ProbeTarget, first: In
         let Some((backend, server)) = controller.find(&target.backend, &target.server) else {
             return;
         };
-        let program = CachedProbe::of(&mut program, &backend);
+        let program = CachedProbe::of(&mut program, &backend, &server);
         let is_paused = {
             let mut health = server.state.health();
             let is_paused = !health.check().enabled || health.admin().is_maint();
@@ -259,9 +259,14 @@ struct CachedProbe {
 }
 
 impl CachedProbe {
-    /// The compiled probe of a backend; compiled again only when its model changed.
-    fn of<'r>(known: &'r mut Option<Self>, backend: &Backend) -> &'r CompiledProbe {
-        let check = &backend.model.check;
+    /// The compiled probe of a server; compiled again only when its model changed.
+    fn of<'r>(
+        known: &'r mut Option<Self>,
+        backend: &Backend,
+        server: &Server,
+    ) -> &'r CompiledProbe {
+        let own = server.model.checks.method.as_deref();
+        let check = own.unwrap_or(&backend.model.check);
         if known.as_ref().is_none_or(|ready| ready.check != *check) {
             *known = None;
         }

@@ -1,7 +1,7 @@
 //! `option mysql-check`: reads the greeting and, if a user is given, logs in without a password and
 //! quits (MySQL client/server protocol, connection phase).
 
-use super::{CheckStep, Expectation, ReplyFailure, ReplyVerdict, wrong_status};
+use super::{CheckStep, Expectation, ReplyFailure, ReplyVerdict};
 
 /// Which login packet is sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -76,8 +76,12 @@ pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
             code: Some(u32::from(u16::from_le_bytes([*low, *high]))),
             text,
         },
-        // An error that says nothing else.
-        [ERROR, ..] => wrong_status(b""),
+        // An error that ends within its code.
+        [ERROR, rest @ ..] => ReplyVerdict::Fail {
+            kind: ReplyFailure::WrongStatus,
+            code: Some(u32::from(rest.first().copied().unwrap_or(0))),
+            text: b"",
+        },
         _ => ReplyVerdict::Pass {
             bytes: 4 + length,
             code: Some(0),

@@ -71,7 +71,8 @@ fn mysql_packets() {
     // The packet that this announces is longer than what is ever received.
     assert_eq!(judged(b"garbage"), ReplyVerdict::Undecided);
     assert_eq!(judged(b"\0\0\0\0"), pass(0, "", 4));
-    assert_eq!(judged(b"\x02\0\0\0\xff\x15"), no(0, ""));
+    assert_eq!(judged(b"\x02\0\0\0\xff\x15"), no(0x15, ""));
+    assert_eq!(judged(b"\x01\0\0\0\xff"), no(0, ""));
 }
 
 #[test]
@@ -239,4 +240,89 @@ fn replies_that_end_early() {
         Expectation::SslHello.parse_reply(b"\x16", true),
         ReplyVerdict::Pass { .. }
     ));
+}
+
+/// A frame that holds these entries.
+fn frame(kind: u8, entries: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(entries.len() + 7).unwrap();
+    [&[0, 0, 0, length, kind, 0, 0, 0, 1, 0, 0], entries].concat()
+}
+
+#[test]
+fn spop_answers() {
+    let hello: &[u8] = b"\0\0\0\x4e\x01\0\0\0\x01\0\0\x12supported-versions\x08\x032.0\
+        \x0emax-frame-size\x03\xfc\xf0\x06\x0ccapabilities\x08\0\x0bhealthcheck\x11";
+    assert_eq!(sent(&spop(16380)), hello);
+    let expectation = Expectation::SpopHello {
+        frame_bytes_max: 16380,
+    };
+    const SIZE: &[u8] = b"\x0emax-frame-size\x03\xfc\xf0\x06";
+    const REST: &[u8] = b"\x0ccapabilities\x08\0";
+    let version = |text: &[u8]| {
+        let length = u8::try_from(text.len()).unwrap();
+        [b"\x07version\x08", &[length][..], text].concat()
+    };
+    let whole = |text: &[u8]| [&version(text), SIZE, REST].concat();
+    let bad_frame = bad("invalid frame received");
+    let verdict = |bytes: &[u8]| match expectation.parse_reply(bytes, false) {
+        ReplyVerdict::Fail { text, .. } => String::from_utf8(text.to_vec()).unwrap(),
+        ReplyVerdict::Pass { .. } => "pass".into(),
+        ReplyVerdict::Undecided => "wait".into(),
+    };
+    for (text, is_version) in [
+        ("2.0", true),
+        ("02.00", true),
+        (" 2.0\t", true),
+        ("2.", false),
+        ("2.0x", false),
+        ("2.1000", false),
+    ] {
+        let expected = if is_version {
+            "pass"
+        } else {
+            "invalid frame received"
+        };
+        assert_eq!(
+            verdict(&frame(101, &whole(text.as_bytes()))),
+            expected,
+            "{text}"
+        );
+    }
+    for (entries, text) in [
+        (whole(b"1.0"), "unsupported version"),
+        (whole(b"2.1"), "unsupported version"),
+        ([SIZE, REST].concat(), "version value not found"),
+        (
+            [&version(b"2.0"), REST].concat(),
+            "max-frame-size value not found",
+        ),
+        (
+            [&version(b"2.0"), SIZE].concat(),
+            "capabilities value not found",
+        ),
+        (
+            b"\x0emax-frame-size\x03\x05".to_vec(),
+            "max-frame-size too big or too small",
+        ),
+        (b"\x01a\x06\x01\x02\x03".to_vec(), "invalid frame received"),
+        (b"\0\0".to_vec(), "invalid frame received"),
+    ] {
+        assert_eq!(verdict(&frame(101, &entries)), text);
+        assert_eq!(verdict(&frame(102, &entries)), text);
+    }
+    let good = frame(101, &whole(b"2.0"));
+    for cut in 0..good.len() {
+        assert_eq!(verdict(&good[..cut]), "wait", "{cut}");
+        let ended = expectation.parse_reply(&good[..cut], true);
+        assert_eq!(ended, if cut == 0 { bad("") } else { bad_frame });
+    }
+    assert_eq!(
+        verdict(&[&good[..], b"x"].concat()),
+        "invalid frame received"
+    );
+    assert_eq!(
+        verdict(&frame(103, &whole(b"2.0"))),
+        "invalid frame received"
+    );
+    assert_eq!(verdict(&[0xff; 11]), "invalid frame received");
 }

@@ -19,7 +19,7 @@ type R = Row<ProxyDraft>;
 pub(super) const ROWS: &[R] = &[
     R::new(
         "http-check send",
-        Sections::BACK,
+        Sections::CHECKS,
         "[ meth <m> ] [ { uri <u> | uri-lf <fmt> } ] [ ver <v> ] [ hdr <name> <fmt> ]* \
          [ { body <b> | body-lf <fmt> } ] [ comment <text> ]",
         "the request of a check",
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "http-check expect",
-        Sections::BACK,
+        Sections::CHECKS,
         "[ <options> ] [!] <match> <pattern>",
         "what the answer to a check must hold",
         |draft, args, context| {
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "http-check connect",
-        Sections::BACK,
+        Sections::CHECKS,
         "[ default ] [ port <p> ] [ addr <a> ] [ send-proxy ] [ via-socks4 ] [ ssl ] \
          [ sni <s> ] [ alpn <a> ] [ linger ] [ proto <name> ] [ comment <text> ]",
         "a connection of a check",
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("http-check connect port 8080", "http-check connect nosuch"),
     R::new(
         "http-check comment",
-        Sections::BACK,
+        Sections::CHECKS,
         "<text>",
         "what the next rule is reported as",
         |draft, args, _| {
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("http-check comment 'the login page'", "http-check comment"),
     R::new(
         "http-check disable-on-404",
-        Sections::BACK,
+        Sections::CHECKS,
         "",
         "a server that answers 404 takes no new clients",
         |draft, args, _| {
@@ -87,7 +87,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("http-check disable-on-404", "http-check disable-on-404 x"),
     R::new(
         "http-check send-state",
-        Sections::BACK,
+        Sections::CHECKS,
         "",
         "tell the server its state in a header",
         |draft, args, _| {
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("http-check send-state", "http-check send-state x"),
     R::new(
         "http-check set-var",
-        Sections::BACK,
+        Sections::CHECKS,
         "(<var>) <expression>",
         "set a variable of the check",
         |draft, args, context| {
@@ -113,7 +113,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "http-check set-var-fmt",
-        Sections::BACK,
+        Sections::CHECKS,
         "(<var>) <format>",
         "set a variable of the check to a text",
         |draft, args, context| {
@@ -127,7 +127,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "http-check unset-var",
-        Sections::BACK,
+        Sections::CHECKS,
         "(<var>)",
         "forget a variable of the check",
         |draft, args, _| {

@@ -18,7 +18,7 @@ use ballast_model::{
     CheckExpect, CheckMethod, CheckPayload, CheckPort, CheckRule, CheckVariableValue,
     ExpectSubject, HeaderPatternText, HttpCheckSend,
 };
-use ballast_syntax::Diagnostic;
+use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -33,7 +33,7 @@ pub(super) const TCP: &[Row<ProxyDraft>] = tcp::ROWS;
 
 /// Builds the check, and warns about lines without effect.
 pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
-    if !draft.is_back() {
+    if !draft.is_back() && draft.kind != SectionKind::Healthcheck {
         return;
     }
     let title = draft.title();

@@ -16,8 +16,16 @@ type R = Row<ProxyDraft>;
 /// The rows.
 pub(super) const ROWS: &[R] = &[
     R::new(
+        "type",
+        Sections::HEALTHCHECK,
+        "<type> [param*]",
+        "the kind of check: the words of an 'option' that selects one",
+        kind,
+    )
+    .examples("type httpchk", "type nosuch"),
+    R::new(
         "option httpchk",
-        Sections::BACK,
+        Sections::CHECKS,
         "[ <uri> | <method> <uri> [<version> [<host>]] ]",
         "probe servers with an HTTP request",
         httpchk,
@@ -28,7 +36,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "option tcp-check",
-        Sections::BACK,
+        Sections::CHECKS,
         "",
         "probe servers with 'tcp-check' rules",
         |draft, args, _| {
@@ -40,25 +48,10 @@ pub(super) const ROWS: &[R] = &[
     .examples("option tcp-check", "option tcp-check extra"),
     R::new(
         "option smtpchk",
-        Sections::BACK,
+        Sections::CHECKS,
         "[ { HELO | EHLO } <domain> ]",
         "probe mail servers",
-        |draft, args, _| {
-            let words = args.texts();
-            let hello = match words.as_slice() {
-                [word, domain, ..] if !word.is_empty() && !domain.is_empty() => {
-                    // Any other word means the older greeting.
-                    let word = if *word == "EHLO" { "EHLO" } else { "HELO" };
-                    Some((word.to_owned(), (*domain).to_owned()))
-                }
-                _ => None,
-            };
-            args.next();
-            args.next();
-            args.end()?;
-            choose_protocol(draft, args, ProtocolCheck::Smtp { hello });
-            Ok(())
-        },
+        smtp,
     )
     .examples(
         "option smtpchk EHLO mail.example.net",
@@ -66,7 +59,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "option mysql-check",
-        Sections::BACK,
+        Sections::CHECKS,
         "[ user <name> [ { post-41 | pre-41 } ] ]",
         "probe MySQL servers",
         mysql,
@@ -77,32 +70,15 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "option pgsql-check",
-        Sections::BACK,
+        Sections::CHECKS,
         "user <name>",
         "probe PostgreSQL servers",
-        |draft, args, _| {
-            let expects = "'user <username>' as argument";
-            match args.next() {
-                Some("user") => {}
-                None => return Err(args.missing_argument(expects)),
-                Some(other) => {
-                    let message = format!(
-                        "'option pgsql-check' only supports optional values: 'user' (got \
-                         '{other}')"
-                    );
-                    return Err(suggestion(args.wrong(message), other, ["user"]));
-                }
-            }
-            let user = args.text(expects)?.to_owned();
-            args.end()?;
-            choose_protocol(draft, args, ProtocolCheck::Pgsql { user });
-            Ok(())
-        },
+        pgsql,
     )
     .examples("option pgsql-check user probe", "option pgsql-check"),
     R::new(
         "option redis-check",
-        Sections::BACK,
+        Sections::CHECKS,
         "",
         "probe Redis servers",
         |draft, args, _| {
@@ -114,7 +90,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("option redis-check", "option redis-check extra"),
     R::new(
         "option ldap-check",
-        Sections::BACK,
+        Sections::CHECKS,
         "",
         "probe LDAP servers",
         |draft, args, _| {
@@ -126,7 +102,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("option ldap-check", "option ldap-check extra"),
     R::new(
         "option ssl-hello-chk",
-        Sections::BACK,
+        Sections::CHECKS,
         "",
         "probe servers with the beginning of a TLS handshake",
         |draft, args, _| {
@@ -138,20 +114,19 @@ pub(super) const ROWS: &[R] = &[
     .examples("option ssl-hello-chk", "option ssl-hello-chk extra"),
     R::new(
         "option spop-check",
-        Sections::BACK,
+        Sections::CHECKS,
         "",
         "probe SPOP agents",
         |draft, args, _| {
             args.end()?;
-            choose(draft, args, CheckKind::Connect);
+            choose_protocol(draft, args, ProtocolCheck::Spop);
             Ok(())
         },
     )
-    .examples("option spop-check", "option spop-check extra")
-    .unimplemented("filters"),
+    .examples("option spop-check", "option spop-check extra"),
     R::new(
         "option external-check",
-        Sections::BACK,
+        Sections::CHECKS,
         "",
         "probe servers with a program",
         |draft, args, _| {
@@ -168,7 +143,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("option external-check", "option external-check extra"),
     R::new(
         "external-check command",
-        Sections::BACK,
+        Sections::CHECKS,
         "<command>",
         "the program that probes servers",
         |draft, args, _| {
@@ -180,7 +155,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("external-check command /bin/true", "external-check command"),
     R::new(
         "external-check path",
-        Sections::BACK,
+        Sections::CHECKS,
         "<path>",
         "where the probing program finds its own programs",
         |draft, args, _| {
@@ -192,6 +167,48 @@ pub(super) const ROWS: &[R] = &[
     .examples("external-check path /bin", "external-check path"),
 ];
 
+/// The words of `type`, and what they select.
+const TYPES: &[&str] = &[
+    "external-check",
+    "httpchk",
+    "ldap-check",
+    "mysql-check",
+    "pgsql-check",
+    "redis-check",
+    "smtpchk",
+    "spop-check",
+    "ssl-hello-chk",
+    "tcp-check",
+];
+
+/// `type` of a `healthcheck` section.
+fn kind(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let word = args.text("a type of check")?.to_owned();
+    let kind = match word.as_str() {
+        "httpchk" => return httpchk(draft, args, context),
+        "mysql-check" => return mysql(draft, args, context),
+        "pgsql-check" => return pgsql(draft, args, context),
+        "smtpchk" => return smtp(draft, args, context),
+        "external-check" => CheckKind::External,
+        "ldap-check" => CheckKind::Protocol(ProtocolCheck::Ldap),
+        "redis-check" => CheckKind::Protocol(ProtocolCheck::Redis),
+        "spop-check" => CheckKind::Protocol(ProtocolCheck::Spop),
+        "ssl-hello-chk" => CheckKind::Protocol(ProtocolCheck::SslHello),
+        "tcp-check" => CheckKind::Tcp,
+        other => {
+            let error = args.wrong(format!("'type' : unknown type of check '{other}'"));
+            return Err(suggestion(error, other, TYPES.iter().copied()));
+        }
+    };
+    args.end()?;
+    choose(draft, args, kind);
+    Ok(())
+}
+
 fn choose(draft: &mut ProxyDraft, args: &Args<'_>, kind: CheckKind) {
     draft.section_state.check.kind = kind;
     draft.section_state.check.kind_span = Some(args.keyword_span());
@@ -199,6 +216,50 @@ fn choose(draft: &mut ProxyDraft, args: &Args<'_>, kind: CheckKind) {
 
 fn choose_protocol(draft: &mut ProxyDraft, args: &Args<'_>, check: ProtocolCheck) {
     choose(draft, args, CheckKind::Protocol(check));
+}
+
+fn smtp(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let words = args.texts();
+    let hello = match words.as_slice() {
+        [word, domain, ..] if !word.is_empty() && !domain.is_empty() => {
+            // Any other word means the older greeting.
+            let word = if *word == "EHLO" { "EHLO" } else { "HELO" };
+            Some((word.to_owned(), (*domain).to_owned()))
+        }
+        _ => None,
+    };
+    args.next();
+    args.next();
+    args.end()?;
+    choose_protocol(draft, args, ProtocolCheck::Smtp { hello });
+    Ok(())
+}
+
+fn pgsql(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let expects = "'user <username>' as argument";
+    match args.next() {
+        Some("user") => {}
+        None => return Err(args.missing_argument(expects)),
+        Some(other) => {
+            let message = format!(
+                "'option pgsql-check' only supports optional values: 'user' (got \
+                 '{other}')"
+            );
+            return Err(suggestion(args.wrong(message), other, ["user"]));
+        }
+    }
+    let user = args.text(expects)?.to_owned();
+    args.end()?;
+    choose_protocol(draft, args, ProtocolCheck::Pgsql { user });
+    Ok(())
 }
 
 fn mysql(

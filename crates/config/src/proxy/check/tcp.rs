@@ -20,7 +20,7 @@ type R = Row<ProxyDraft>;
 pub(super) const ROWS: &[R] = &[
     R::new(
         "tcp-check connect",
-        Sections::BACK,
+        Sections::CHECKS,
         "[ default ] [ port <p> ] [ addr <a> ] [ send-proxy ] [ via-socks4 ] [ ssl ] \
          [ sni <s> ] [ alpn <a> ] [ linger ] [ proto <name> ] [ comment <text> ]",
         "a connection of a check",
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tcp-check connect port 6379", "tcp-check connect nosuch"),
     R::new(
         "tcp-check send",
-        Sections::BACK,
+        Sections::CHECKS,
         "<data> [ comment <text> ]",
         "bytes a check sends",
         |draft, args, context| send(draft, args, context, PayloadForm::Text),
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tcp-check send PING\\r\\n", "tcp-check send"),
     R::new(
         "tcp-check send-lf",
-        Sections::BACK,
+        Sections::CHECKS,
         "<format> [ comment <text> ]",
         "bytes a check sends, from a log format",
         |draft, args, context| send(draft, args, context, PayloadForm::Format),
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tcp-check send-lf %[date]", "tcp-check send-lf %[nosuch]"),
     R::new(
         "tcp-check send-binary",
-        Sections::BACK,
+        Sections::CHECKS,
         "<hexadecimal> [ comment <text> ]",
         "bytes a check sends, in hexadecimal",
         |draft, args, context| send(draft, args, context, PayloadForm::Binary),
@@ -58,7 +58,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tcp-check send-binary 0a0b", "tcp-check send-binary 0a0"),
     R::new(
         "tcp-check send-binary-lf",
-        Sections::BACK,
+        Sections::CHECKS,
         "<format> [ comment <text> ]",
         "bytes a check sends, from a log format that gives hexadecimal",
         |draft, args, context| send(draft, args, context, PayloadForm::BinaryFormat),
@@ -69,7 +69,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "tcp-check expect",
-        Sections::BACK,
+        Sections::CHECKS,
         "[ <options> ] [!] <match> <pattern>",
         "what the answer to a check must hold",
         |draft, args, context| {
@@ -84,7 +84,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "tcp-check comment",
-        Sections::BACK,
+        Sections::CHECKS,
         "<text>",
         "what the next rule is reported as",
         |draft, args, _| {
@@ -98,7 +98,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tcp-check comment greeting", "tcp-check comment"),
     R::new(
         "tcp-check set-var",
-        Sections::BACK,
+        Sections::CHECKS,
         "(<var>) <expression>",
         "set a variable of the check",
         |draft, args, context| {
@@ -113,7 +113,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "tcp-check set-var-fmt",
-        Sections::BACK,
+        Sections::CHECKS,
         "(<var>) <format>",
         "set a variable of the check to a text",
         |draft, args, context| {
@@ -128,7 +128,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "tcp-check unset-var",
-        Sections::BACK,
+        Sections::CHECKS,
         "(<var>)",
         "forget a variable of the check",
         |draft, args, _| {
