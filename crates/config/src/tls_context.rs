@@ -36,6 +36,7 @@ use crate::machine::Machine;
 mod list_edits;
 mod machine_files;
 mod translate;
+mod unspoken;
 
 use machine_files::{MachineFiles, SYSTEM_CA};
 use translate::{client_options, filters_of, handshake_options, load_options, store_options};
@@ -76,6 +77,7 @@ pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
             }
         }
     }
+    compiler.unspoken(&context.declarations.tls.unspoken);
     let (read, problems) = compiler.finish();
     drop(global);
     Arc::make_mut(&mut config.global).tls.shared_store = read;
@@ -420,24 +422,25 @@ impl<'f> Compiler<'f> {
         options: &TlsOptions,
         origin: &Origin,
     ) -> Option<Option<Arc<ClientVerifier>>> {
-        let mode = match options.verify {
-            None | Some(VerifyMode::None) => return Some(None),
-            Some(mode) => mode,
-        };
+        // What is named is read, and judged, even where nobody is asked for a certificate.
         let trust = TrustedAuthorities {
             authorities: self.authorities(options.ca_file.as_ref())?,
             verify_only: self.authorities(options.ca_verify_file.as_ref())?,
             revocation: self.revocation(options.crl_file.as_ref())?,
         };
-        self.report_unusable(&trust, origin);
         let schemes = match &options.client_signature_algorithms {
             Some(list) => {
                 let translated = translate_signatures(list);
-                let translated = self.or_report(translated, &Origin::default())?;
-                Some(translated.found)
+                let translated = translated.map_err(|error| format!("'client-sigalgs' : {error}"));
+                Some(self.or_report(translated, origin)?.found)
             }
             None => None,
         };
+        let mode = match options.verify {
+            None | Some(VerifyMode::None) => return Some(None),
+            Some(mode) => mode,
+        };
+        self.report_unusable(&trust, origin);
         Some(Some(Arc::new(ClientVerifier::new(
             mode,
             trust,
@@ -478,18 +481,18 @@ impl<'f> Compiler<'f> {
             let keys = content.map(|content| TicketKeys::read(&content));
             keys.transpose().map_err(|error| error.to_string())
         });
-        let missing = || "No such file or directory".to_owned();
-        let keys = read.and_then(|read| {
-            let keys = self.former.ticket_keys_after(&file.path, read);
-            keys.ok_or_else(missing)
-        });
-        let keys = keys.map_err(|error| {
-            format!(
-                "'tls-ticket-keys' : unable to load '{}' : {error}",
-                file.path
-            )
-        });
-        self.or_report(keys, &file.origin)
+        let keys = read.map(|read| self.former.ticket_keys_after(&file.path, read));
+        let (missing, error) = match keys {
+            Ok(Some(keys)) => return Some(keys),
+            Ok(None) => (Some(&file.path), "No such file or directory".to_owned()),
+            Err(error) => (None, error),
+        };
+        let text = format!(
+            "'tls-ticket-keys' : unable to load '{}' : {error}",
+            file.path
+        );
+        self.file_problem(&file.origin, missing, text);
+        None
     }
 
     /// The authorities of `ca-file` and `ca-verify-file`; each file is read once.
