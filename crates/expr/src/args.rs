@@ -324,8 +324,6 @@ pub(crate) fn resolve(
                 let optional = position >= spec.required || (*kind == ArgKind::Var && position > 0);
                 let may_be_empty =
                     matches!(kind, ArgKind::DnFormat | ArgKind::Table | ArgKind::Text);
-                // The second one of `bytes` may be left out, but not be empty.
-                let may_be_empty = may_be_empty || (*kind == ArgKind::IntOrVar && position > 0);
                 if one.text.is_empty() && matches!(word, "field" | "word") && position == 2 {
                     // An empty count is 0: all that follows.
                     all.push(Arg {

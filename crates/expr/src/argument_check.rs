@@ -129,6 +129,9 @@ pub(crate) fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Expre
         "bytes" => [0, 1]
             .into_iter()
             .try_for_each(|position| match text(position) {
+                "" if position == 1 && args.get(1).is_some_and(|one| !one.is_absent()) => {
+                    Err(refuse("the length must not be empty"))
+                }
                 "" => Ok(()),
                 "0" if position == 1 => Err(refuse("the length must not be 0")),
                 text if text.parse::<u32>().is_ok() => Ok(()),
