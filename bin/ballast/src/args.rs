@@ -389,12 +389,41 @@ fn debug_flag(options: &mut Options, flag: &str) -> bool {
         "dc" => options.show_processors = true,
         "de" | "dp" | "dk" | "dG" | "dl" | "dL" | "dZ" | "dF" | "dI" | "dv" => {}
         _ => {
-            return ["dM", "dK", "dt", "dT"]
-                .iter()
-                .any(|word| flag.starts_with(word));
+            return flag.strip_prefix("dM").is_some_and(is_memory_debug)
+                || ["dK", "dt", "dT"].iter().any(|word| flag.starts_with(word));
         }
     }
     true
+}
+
+/// What HAProxy's memory allocator can be told after `-dM`; with `no-` in front each is undone.
+const MEMORY_DEBUG: [&str; 10] = [
+    "backup",
+    "cache",
+    "caller",
+    "fail",
+    "global",
+    "integrity",
+    "merge",
+    "poison",
+    "tag",
+    "uaf",
+];
+
+/// Whether `text` is what may follow `-dM`: a byte, then words separated by commas. Nothing of it acts here.
+fn is_memory_debug(text: &str) -> bool {
+    let (first, others) = text.split_once(',').unwrap_or((text, ""));
+    let digits = first.strip_prefix('-').unwrap_or(first);
+    let is_byte = match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).is_ok(),
+        None => digits.parse::<u64>().is_ok(),
+    };
+    let is_known = |word: &str| {
+        matches!(word, "" | "help" | "cold-first" | "hot-first")
+            || MEMORY_DEBUG.contains(&word.strip_prefix("no-").unwrap_or(word))
+    };
+    // Whoever asks for help reads on by himself.
+    first == "help" || ((is_byte || is_known(first)) && others.split(',').all(is_known))
 }
 
 fn number(flag: &str, value: &str) -> Result<u32, UsageError> {

@@ -13,7 +13,7 @@ use ballast_tls::shared_store::FormerStore;
 
 use crate::feature::feature_of;
 use crate::machine::Machine;
-use crate::tls::words::{BindWords, ServerWords};
+use crate::tls::words::{BindWords, ServerWords, UnspokenFile};
 
 /// A word that is parsed and checked but not implemented: a configuration that contains one is not
 /// started.
@@ -148,6 +148,8 @@ pub(crate) struct TlsDefaults {
     pub(crate) bundles: bool,
     /// The names of `load` lines.
     pub(crate) loads: BTreeSet<String>,
+    /// The files of lines that do not speak TLS.
+    pub(crate) unspoken: Vec<UnspokenFile>,
 }
 
 impl Default for TlsDefaults {
@@ -159,6 +161,7 @@ impl Default for TlsDefaults {
             verify_none: false,
             bundles: true,
             loads: BTreeSet::new(),
+            unspoken: Vec::new(),
         }
     }
 }

@@ -24,7 +24,7 @@ use ballast_tls::rustls::server::{
 };
 use ballast_tls::rustls::time_provider::{DefaultTimeProvider, TimeProvider as _};
 use ballast_tls::server_config::{BindParts, BindTlsSettings};
-use ballast_tls::shared_store::{FormerStore, KEYS_OF_PROCESS, SharedStore, StoreState};
+use ballast_tls::shared_store::{FormerStore, SharedStore, StoreState};
 use ballast_tls::store::{CertificateStore, LoadError, LoadReason, StoredCertificate, TakeOver};
 use ballast_tls::store_transaction::{ListEdit, TrustFile, TrustKind, TrustState};
 use ballast_tls::tickets::TicketKeys;
@@ -35,7 +35,9 @@ use crate::machine::Machine;
 
 mod list_edits;
 mod machine_files;
+mod ticket_keys;
 mod translate;
+mod unspoken;
 
 use machine_files::{MachineFiles, SYSTEM_CA};
 use translate::{client_options, filters_of, handshake_options, load_options, store_options};
@@ -76,6 +78,7 @@ pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
             }
         }
     }
+    compiler.unspoken(&context.declarations.tls.unspoken);
     let (read, problems) = compiler.finish();
     drop(global);
     Arc::make_mut(&mut config.global).tls.shared_store = read;
@@ -420,24 +423,25 @@ impl<'f> Compiler<'f> {
         options: &TlsOptions,
         origin: &Origin,
     ) -> Option<Option<Arc<ClientVerifier>>> {
-        let mode = match options.verify {
-            None | Some(VerifyMode::None) => return Some(None),
-            Some(mode) => mode,
-        };
+        // What is named is read, and judged, even where nobody is asked for a certificate.
         let trust = TrustedAuthorities {
             authorities: self.authorities(options.ca_file.as_ref())?,
             verify_only: self.authorities(options.ca_verify_file.as_ref())?,
             revocation: self.revocation(options.crl_file.as_ref())?,
         };
-        self.report_unusable(&trust, origin);
         let schemes = match &options.client_signature_algorithms {
             Some(list) => {
                 let translated = translate_signatures(list);
-                let translated = self.or_report(translated, &Origin::default())?;
-                Some(translated.found)
+                let translated = translated.map_err(|error| format!("'client-sigalgs' : {error}"));
+                Some(self.or_report(translated, origin)?.found)
             }
             None => None,
         };
+        let mode = match options.verify {
+            None | Some(VerifyMode::None) => return Some(None),
+            Some(mode) => mode,
+        };
+        self.report_unusable(&trust, origin);
         Some(Some(Arc::new(ClientVerifier::new(
             mode,
             trust,
@@ -446,50 +450,6 @@ impl<'f> Compiler<'f> {
             !options.no_ca_names,
             schemes,
         ))))
-    }
-
-    fn ticket_keys(&mut self, tls: &BindTls) -> Option<Option<Arc<TicketKeys>>> {
-        if !tls.tickets && tls.ticket_keys.is_none() {
-            return Some(None);
-        }
-        let keys = self.known_ticket_keys(tls)?;
-        Some(Some(keys).filter(|_| tls.tickets))
-    }
-
-    fn known_ticket_keys(&mut self, tls: &BindTls) -> Option<Arc<TicketKeys>> {
-        let file = tls.ticket_keys.as_ref();
-        let name = file.map_or(KEYS_OF_PROCESS, |file| file.path.as_str());
-        if let Some(compiled) = self.ticket_keys.get(name) {
-            return Some(Arc::clone(compiled));
-        }
-        let keys = match (self.former.ticket_keys(name), file) {
-            (Some(former), _) => former,
-            (None, Some(file)) => self.ticket_keys_of(file)?,
-            (None, None) => Arc::new(TicketKeys::random()),
-        };
-        self.ticket_keys.insert(name.to_owned(), Arc::clone(&keys));
-        Some(keys)
-    }
-
-    /// The keys of a `tls-ticket-keys` file.
-    fn ticket_keys_of(&mut self, file: &TlsFile) -> Option<Arc<TicketKeys>> {
-        let content = self.files.read(&file.path);
-        let read = content.and_then(|content| {
-            let keys = content.map(|content| TicketKeys::read(&content));
-            keys.transpose().map_err(|error| error.to_string())
-        });
-        let missing = || "No such file or directory".to_owned();
-        let keys = read.and_then(|read| {
-            let keys = self.former.ticket_keys_after(&file.path, read);
-            keys.ok_or_else(missing)
-        });
-        let keys = keys.map_err(|error| {
-            format!(
-                "'tls-ticket-keys' : unable to load '{}' : {error}",
-                file.path
-            )
-        });
-        self.or_report(keys, &file.origin)
     }
 
     /// The authorities of `ca-file` and `ca-verify-file`; each file is read once.

@@ -239,7 +239,8 @@ pub(crate) fn cut(text: &str, at: usize) -> Result<(Vec<RawArg>, usize), Express
                     Some(b'r') => Some(b'\r'),
                     Some(b't') => Some(b'\t'),
                     Some(&next @ (b'\\' | b'"')) => Some(next),
-                    Some(&next) if !dquote && matches!(next, b' ' | b'\'' | b',') => Some(next),
+                    // A comma is none of them: it ends the argument.
+                    Some(&next) if !dquote && matches!(next, b' ' | b'\'') => Some(next),
                     _ => None,
                 };
                 match escaped {
@@ -323,7 +324,22 @@ pub(crate) fn resolve(
                 let optional = position >= spec.required || (*kind == ArgKind::Var && position > 0);
                 let may_be_empty =
                     matches!(kind, ArgKind::DnFormat | ArgKind::Table | ArgKind::Text);
+                if one.text.is_empty() && matches!(word, "field" | "word") && position == 2 {
+                    // An empty count is 0: all that follows.
+                    all.push(Arg {
+                        text: String::new(),
+                        value: ArgValue::Int(0),
+                    });
+                    continue;
+                }
                 if one.text.is_empty() && optional && !may_be_empty {
+                    if position + 1 < raw.len() && !kind.is_text_to_haproxy() {
+                        let message = format!(
+                            "argument {} of '{word}' is empty: none may follow it",
+                            position + 1
+                        );
+                        return Err(ExpressionError::new(message, range));
+                    }
                     all.push(Arg::absent());
                     continue;
                 }
@@ -344,6 +360,24 @@ pub(crate) fn resolve(
         }
     }
     Ok(all)
+}
+
+impl ArgKind {
+    /// Whether HAProxy takes the argument for a text first, and looks at what it means later: such a one
+    /// may be empty where others follow.
+    fn is_text_to_haproxy(self) -> bool {
+        !matches!(
+            self,
+            ArgKind::Int
+                | ArgKind::Ipv4
+                | ArgKind::Ipv6
+                | ArgKind::Mask4
+                | ArgKind::Mask6
+                | ArgKind::Backend
+                | ArgKind::Frontend
+                | ArgKind::Userlist
+        )
+    }
 }
 
 /// Words whose one required argument has a natural default: the current proxy or table.

@@ -14,6 +14,19 @@ use crate::vars::VarName;
 const TIME_UNITS: [&str; 3] = ["s", "ms", "us"];
 const JSON_ENCODINGS: [&str; 5] = ["ascii", "utf8", "utf8s", "utf8p", "utf8ps"];
 
+/// Refuses a unit that is none of `known`, or an empty one; an argument that is not there is the default.
+fn unit(given: Option<&Arg>, known: &[&str]) -> Result<(), ExpressionError> {
+    match given {
+        Some(arg) if !arg.is_absent() && arg.text.is_empty() => {
+            let known = known.join("', '");
+            Err(refuse(&format!(
+                "a time unit must be given: one of '{known}'"
+            )))
+        }
+        given => one_of("time unit", given.map_or("", |arg| &arg.text), known),
+    }
+}
+
 /// Refuses a word that is none of `known`; none at all is the default.
 fn one_of(what: &str, word: &str, known: &[&str]) -> Result<(), ExpressionError> {
     if word.is_empty() || known.contains(&word) {
@@ -44,16 +57,12 @@ pub(crate) fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), ExpressionErr
         "capture.req.hdr" | "capture.res.hdr" if int(0).is_some_and(|number| number < 0) => {
             Err(refuse("a capture's number must not be negative"))
         }
-        "date" => one_of("time unit", text(1), &TIME_UNITS),
-        "accept_date" | "request_date" => one_of("time unit", text(0), &TIME_UNITS),
-        "bc_rtt" | "bc_rttvar" | "fc_rtt" | "fc_rttvar" => {
-            let is_empty = args
-                .first()
-                .is_some_and(|unit| !unit.is_absent() && unit.text.is_empty());
-            if is_empty {
-                return Err(refuse("a time unit must be given: 'us' or 'ms'"));
-            }
-            one_of("time unit", text(0), &["us", "ms"])
+        "date" => unit(args.get(1), &TIME_UNITS),
+        "accept_date" | "request_date" => unit(args.first(), &TIME_UNITS),
+        "bc_rtt" | "bc_rttvar" | "fc_rtt" | "fc_rttvar" => unit(args.first(), &["us", "ms"]),
+        "query" => one_of("option", text(0), &["with_qm"]),
+        "payload_lv" | "req.payload_lv" | "res.payload_lv" => {
+            lengths_and_values(int(0), int(1), text(2))
         }
         "uuid" if int(0).is_some() => one_of("UUID version", text(0), &["4", "7"]),
         "payload" | "req.payload" | "res.payload" => match (int(0), int(1)) {
@@ -68,7 +77,7 @@ pub(crate) fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), ExpressionErr
                 false => Err(ExpressionError::unknown("boolean", text(0), 0..0, known)),
             }
         }
-        "bin" if unhex(text(0)).is_none() => {
+        "bin" if text(0).is_empty() || unhex(text(0)).is_none() => {
             Err(refuse("an even number of hexadecimal digits must be given"))
         }
         _ => Ok(()),
@@ -101,6 +110,9 @@ pub(crate) fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Expre
         "be2dec" | "le2dec" if !matches!(int(1), Some(1..=8)) => {
             Err(refuse("the size must be 1 to 8 bytes"))
         }
+        "be2dec" | "le2dec" | "be2hex" if !matches!(int(2), None | Some(0 | 1)) => {
+            Err(refuse("the third argument must be 0 or 1"))
+        }
         "be2hex" if !text(0).is_empty() && int(1).is_none() => {
             Err(refuse("a separator needs a size"))
         }
@@ -110,11 +122,16 @@ pub(crate) fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Expre
         "has_ctl" if control_mask(text(0)).is_none() => Err(refuse(
             "invalid mask: a number of 33 bits, 'any' or 'http' is expected",
         )),
-        "param" if text(1).len() > 1 => Err(refuse("the delimiter must be one character")),
-        "http_date" => one_of("time unit", text(1), &TIME_UNITS),
+        "param" if args.get(1).is_some_and(|one| !one.is_absent()) && text(1).len() != 1 => {
+            Err(refuse("the delimiter must be one character"))
+        }
+        "http_date" => unit(args.get(1), &TIME_UNITS),
         "bytes" => [0, 1]
             .into_iter()
             .try_for_each(|position| match text(position) {
+                "" if position == 1 && args.get(1).is_some_and(|one| !one.is_absent()) => {
+                    Err(refuse("the length must not be empty"))
+                }
                 "" => Ok(()),
                 "0" if position == 1 => Err(refuse("the length must not be 0")),
                 text if text.parse::<u32>().is_ok() => Ok(()),
@@ -161,6 +178,31 @@ pub(crate) fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Expre
         }
         _ => Ok(()),
     }
+}
+
+/// The offset and the size of a length, and the offset of what has this length: one with a sign counts from
+/// the end of the length.
+fn lengths_and_values(
+    offset: Option<i64>,
+    size: Option<i64>,
+    shift: &str,
+) -> Result<(), ExpressionError> {
+    let (offset, size) = (offset.unwrap_or(0), size.unwrap_or(0));
+    if offset < 0 {
+        return Err(refuse("the offset of the length must not be negative"));
+    }
+    if size == 0 {
+        return Err(refuse("the size of the length must not be 0"));
+    }
+    let digits = shift.strip_prefix(['+', '-']).unwrap_or(shift);
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(refuse("the offset of the value must be a number"));
+    }
+    let is_before = |end: i64| digits.parse::<i64>().is_ok_and(|back| back > end);
+    if shift.starts_with('-') && offset.checked_add(size).is_some_and(is_before) {
+        return Err(refuse("the value must not begin before the payload"));
+    }
+    Ok(())
 }
 
 /// The key and the nonce of AES-GCM where they stand in the configuration. HAProxy takes a key that is

@@ -53,6 +53,13 @@ pub struct ConverterStep {
 pub enum ExpressionReference {
     /// An ACL of the same proxy.
     Acl(String),
+    /// Groups of a user list that an ACL compares with; none where it compares with something else.
+    Groups {
+        /// The name of the list.
+        list: String,
+        /// The names of the groups.
+        groups: Vec<String>,
+    },
     /// A backend, or the current one when empty.
     Backend(String),
     /// A frontend, or the current one when empty.
@@ -467,8 +474,10 @@ fn parse_args(
     let (raw, end) = match text.as_bytes().get(end) {
         Some(b'(') => {
             let (mut raw, close) = args::cut(text, end + 1)?;
-            // Without parentheses no table is meant, with empty ones that of the proxy.
-            if raw.is_empty() && spec.kinds.first() == Some(&args::ArgKind::Table) {
+            // Without parentheses no table is meant, with empty ones that of the proxy; and no text, with
+            // empty ones an empty text.
+            let first = spec.kinds.first();
+            if raw.is_empty() && matches!(first, Some(args::ArgKind::Table | args::ArgKind::Text)) {
                 raw.push(args::RawArg::empty(close));
             }
             (raw, close + 1)

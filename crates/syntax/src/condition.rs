@@ -449,10 +449,9 @@ impl<'a> ConditionReader<'a> {
         Ok(arguments)
     }
 
-    /// One argument and the character that ended it. Leading spaces are removed, trailing ones are
-    /// not.
+    /// One argument and the character that ended it. Spaces belong to it, those after a comma too: `streq(a, a)`
+    /// is false.
     fn argument(&mut self) -> Result<(String, Option<char>), ConditionError> {
-        self.skip_spaces();
         let mut argument = String::new();
         let mut quote: Option<(char, usize)> = None;
         let mut chars = self.rest().char_indices().peekable();

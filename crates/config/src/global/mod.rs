@@ -82,6 +82,7 @@ const ONCE: &[(&str, &str, bool)] = &[
     ("chroot", "chroot", false),
     ("cluster-secret", "cluster-secret", false),
     ("crt-base", "crt-base", true),
+    ("fd-hard-limit", "fd-hard-limit", false),
     ("gid", "group", false),
     ("group", "group", false),
     ("key-base", "key-base", true),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ballast_model::{ExtraFiles, Global, TlsFile};
 use ballast_syntax::{Diagnostic, TimeUnit};
 
+use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::check;
 use crate::context::{Context, suggestion};
@@ -63,8 +64,12 @@ pub(super) const ROWS: &[R] = &[
         switch(&mut global.tls.ocsp_updates.disabled, args, context)
     })
     .examples("ocsp-update.disable on", "ocsp-update.disable x"),
-    R::new("ocsp-update.httpproxy", Sections::GLOBAL, "<address>[:port]", "proxy for OCSP requests", |global, args, _| {
-        global.tls.ocsp_updates.proxy = Some(args.text("an address")?.to_owned());
+    R::new("ocsp-update.httpproxy", Sections::GLOBAL, "<address>[:port]", "proxy for OCSP requests", |global, args, context| {
+        let text = args.text("an address")?;
+        let parsed = address::parse(text, AddressForm::default(), &context.environment);
+        let found = parsed.and_then(|parsed| context.resolve_address(&parsed.address));
+        found.map_err(|error| args.wrong(format!("'ocsp-update.httpproxy' : {error}")))?;
+        global.tls.ocsp_updates.proxy = Some(text.to_owned());
         args.end()
     })
     .examples("ocsp-update.httpproxy 192.0.2.1:80", "ocsp-update.httpproxy"),

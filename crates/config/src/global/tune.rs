@@ -390,7 +390,7 @@ pub(super) const MEMORY_ROWS: &[R] = noted! { MEMORY;
     "tune.memory.hot-size", "<number>", "memory each thread keeps", (1 ..), "512k";
     "tune.notsent-lowat.client", "<size>", "unsent data in the kernel towards clients", (0 .. 4294967295), "16k";
     "tune.notsent-lowat.server", "<size>", "unsent data in the kernel towards servers", (0 .. 4294967295), "16k";
-    "tune.peers.max-updates-at-once", "<number>", "updates sent in one go", (1 ..), "200";
+    "tune.peers.max-updates-at-once", "<number>", "updates sent in one go", (1 .. 2147483647), "200";
     "tune.ring.queues", "<number>", "queues of a ring", (0 .. 16), "1";
 };
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use ballast_expr::{ExpressionReference, kind_of_keys, missing_cast};
-use ballast_model::{Mode, RouteTarget, UseServerTarget};
+use ballast_model::{Mode, RouteTarget, UseServerTarget, Userlist};
 use ballast_syntax::{Diagnostic, SectionKind, Severity, Span};
 
 use super::index::DraftIndex;
@@ -223,7 +223,33 @@ fn check_references(
                 let message = format!("unable to find userlist '{name}' referenced in {title}.");
                 report_unknown_section(context, (SectionKind::Userlist, name), message, span);
             }
+            ExpressionReference::Groups { list, groups } => {
+                let lists = &drafts.config.userlists;
+                if let Some(list) = lists.iter().find(|one| one.name == *list) {
+                    check_groups((list, groups), &title, span, context);
+                }
+            }
             _ => {}
+        }
+    }
+}
+
+/// The groups that an ACL compares with: without one it compares with nothing that a user can have.
+fn check_groups(
+    (list, groups): (&Userlist, &[String]),
+    title: &str,
+    span: Option<Span>,
+    context: &mut Context<'_>,
+) {
+    if groups.is_empty() {
+        let message = format!("http_auth_group() of {title}: no groups specified.");
+        super::report(context, Severity::Alert, "unknown-group", message, span);
+    }
+    for group in groups {
+        if !list.groups.contains(group) {
+            let message = format!("http_auth_group() of {title}: invalid group '{group}'.");
+            let hint = context.hint(group, list.groups.iter().map(String::as_str));
+            report_unknown_name(context, "unknown-group", message, span, hint);
         }
     }
 }

@@ -14,6 +14,7 @@ use ballast_tls::store::is_certificate_file;
 use super::report;
 use crate::context::Context;
 use crate::draft::{BindDraft, ProxyDraft, ServerDraft};
+use crate::tls::words::{BindWords, UnspokenFile};
 use crate::tls::{Fault, Protocol, VersionRemark};
 
 const H2: &str = "h2";
@@ -22,6 +23,10 @@ const HTTP1: &str = "http/1.1";
 /// Completes the binds with `ssl`.
 pub(super) fn binds(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let mut binds = std::mem::take(&mut draft.binds);
+    for bind in binds.iter().filter(|bind| !bind.tls.ssl) {
+        let files = files_of_bind(&bind.tls);
+        context.declarations.tls.unspoken.extend(files);
+    }
     for bind in binds.iter_mut().filter(|bind| bind.tls.ssl) {
         let at = context.file_and_line(bind.span);
         let line = BindLine {
@@ -43,6 +48,27 @@ pub(super) fn binds(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         bind.bind.tls = Some(Box::new(tls));
     }
     draft.binds = binds;
+}
+
+/// The files that a bind line without `ssl` names.
+fn files_of_bind(words: &BindWords) -> Vec<UnspokenFile> {
+    let options = &words.options.given;
+    let certificates = words.certificates.iter().filter_map(|source| match source {
+        CertificateSource::Crt(file) | CertificateSource::DefaultCrt(file) => Some(file.clone()),
+        CertificateSource::List(_) => None,
+    });
+    let authorities = [&options.ca_file, &options.ca_verify_file];
+    let mut files: Vec<_> = certificates.map(UnspokenFile::Certificate).collect();
+    files.extend(
+        authorities
+            .into_iter()
+            .flatten()
+            .cloned()
+            .map(UnspokenFile::Authorities),
+    );
+    files.extend(options.crl_file.clone().map(UnspokenFile::Revocation));
+    files.extend(words.ticket_keys.clone().map(UnspokenFile::TicketKeys));
+    files
 }
 
 /// A bind line, for messages.
@@ -216,6 +242,9 @@ pub(super) fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         let connects = connects_with_tls(check);
         let words = &one.tls;
         if words.ssl.is_none() && words.check_ssl != Some(true) && !connects {
+            let unspoken = &mut context.declarations.tls.unspoken;
+            unspoken.extend(words.ca_file.clone().map(UnspokenFile::Authorities));
+            unspoken.extend(words.crl_file.clone().map(UnspokenFile::Revocation));
             continue;
         }
         let mut tls = words.model();

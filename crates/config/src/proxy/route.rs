@@ -125,9 +125,12 @@ fn acl(
     if unimplemented.is_some_and(|words| words.contains(&LUA)) {
         context.unimplemented(LUA, "Lua", span);
     }
-    let named = last
-        .map(|criterion| criterion.expr.references())
-        .unwrap_or_default();
+    let named = last.map(|criterion| {
+        let mut named = criterion.expr.references();
+        named.extend(criterion.groups());
+        named
+    });
+    let named = named.unwrap_or_default();
     expressions::record_references(draft, named, span);
     Ok(())
 }

@@ -9,6 +9,19 @@ use ballast_model::{
 use super::options::Options;
 use super::versions::Versions;
 
+/// A file that a line without TLS names.
+#[derive(Clone, Debug)]
+pub(crate) enum UnspokenFile {
+    /// `crt`, `default-crt`.
+    Certificate(TlsFile),
+    /// `ca-file`, `ca-verify-file`.
+    Authorities(AuthoritySource),
+    /// `crl-file`.
+    Revocation(TlsFile),
+    /// `tls-ticket-keys`.
+    TicketKeys(TlsFile),
+}
+
 /// The words of a bind line, or `ssl-default-bind-*`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BindWords {

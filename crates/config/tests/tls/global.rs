@@ -133,7 +133,7 @@ fn words_of_the_global_section_arrive() {
         ),
         (
             "ocsp-update.httpproxy a:1",
-            with(&|tls| tls.ocsp_updates.proxy = Some("a:1".into())),
+            with(&|tls| tls.ocsp_updates.proxy = Some("192.0.2.1:1".into())),
         ),
     ];
     for (line, expected) in rows {

@@ -36,6 +36,9 @@ pub struct Criterion {
     pub(crate) sharing: SampleSharing,
 }
 
+/// The sample whose patterns are groups of users.
+const GROUPS: &str = "http_auth_group";
+
 /// Patterns of a criterion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PatternSource {
@@ -203,9 +206,28 @@ impl Criterion {
         })
     }
 
+    /// The groups of users that it names. They are names only where the sample is compared in its own way, with
+    /// words of the line.
+    pub fn groups(&self) -> Option<ExpressionReference> {
+        let expr = &self.expr;
+        let list = (expr.fetch.word == GROUPS).then(|| expr.args.first())??;
+        let flags = ["-m", "-f"];
+        let is_other = !expr.converters.is_empty()
+            || self.words.iter().any(|word| flags.contains(&word.as_str()));
+        let words = self.sources.iter().filter_map(|source| match source {
+            PatternSource::Words { patterns, .. } if !is_other => Some(patterns),
+            _ => None,
+        });
+        Some(ExpressionReference::Groups {
+            list: list.text.clone(),
+            groups: words.flatten().cloned().collect(),
+        })
+    }
+
     /// What the criterion names elsewhere.
     pub fn references(&self) -> Vec<ExpressionReference> {
         let mut all = self.expr.references();
+        all.extend(self.groups());
         all.extend(self.sources.iter().filter_map(|source| match source {
             PatternSource::File { name, .. } => {
                 Some(ExpressionReference::PatternFile(name.clone()))
