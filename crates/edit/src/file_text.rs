@@ -123,6 +123,19 @@ impl FileText {
         true
     }
 
+    /// Adds words to a line that [`Self::add_after`] added after line `number`.
+    pub fn extend_added(&mut self, number: u32, added: &str, words: &str) -> bool {
+        let Some(at) = self.lines.get(&number).map(|line| line.span.range().end) else {
+            return false;
+        };
+        let mut edits = self.edits.iter_mut();
+        let found = edits.find(|(range, text)| range.start == at && text.trim() == added);
+        let Some((_, text)) = found else { return false };
+        let end = text.trim_end().len();
+        text.insert_str(end, &format!(" {words}"));
+        true
+    }
+
     /// The line of this number.
     pub fn line(&self, number: u32) -> Option<&SourceLine> {
         self.lines.get(&number)

@@ -316,12 +316,15 @@ impl EditedFiles {
                 let extent = &section.bytes;
                 text.extend_from_slice(&bytes[at..extent.start]);
                 let start = text.len();
+                at = extent.end;
                 if let Some(new) = &one.text {
                     text.extend_from_slice(new.as_bytes());
                     self.positions
                         .push((one.title.clone(), file, start..text.len()));
+                } else if text.ends_with(b"\n\n") && matches!(bytes.get(at), None | Some(b'\n')) {
+                    // The blank line before a section goes with it, unless it divides others.
+                    text.pop();
                 }
-                at = extent.end;
             }
             text.extend_from_slice(&bytes[at..]);
             *bytes = text;

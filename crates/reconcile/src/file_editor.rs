@@ -6,6 +6,8 @@ use std::sync::Arc;
 use ballast_edit::{ConfigFiles, FileText};
 use ballast_model::{Config, Origin, Server};
 
+use crate::explicit_words;
+
 /// The outcome of writing an override to a file, or why no file can have it.
 pub type WriteResult = Result<WriteEffect, &'static str>;
 
@@ -21,10 +23,21 @@ pub enum WriteEffect {
 /// Why no file can have a value.
 pub(crate) const NO_WORD: &str = "no word of a file says it";
 
+/// The line of a server that is added.
+#[derive(Debug)]
+struct NewLine {
+    backend: String,
+    server: String,
+    /// The line before it.
+    origin: Origin,
+    text: String,
+}
+
 /// Files that are edited.
 #[derive(Debug)]
 pub struct FileEditor {
     texts: BTreeMap<String, FileText>,
+    new_lines: Vec<NewLine>,
     /// The configuration that the files are to say.
     pub target: Config,
 }
@@ -37,6 +50,7 @@ impl FileEditor {
             .map(|(name, bytes)| (name.clone(), FileText::of(name, bytes)));
         Self {
             texts: texts.collect(),
+            new_lines: Vec::new(),
             target,
         }
     }
@@ -59,7 +73,8 @@ impl FileEditor {
     }
 
     /// Writes the numbers of servers that would get other numbers in `counted`.
-    pub(crate) fn keep_numbers(&mut self, counted: &Config) {
+    /// Returns whether there are any.
+    pub(crate) fn keep_numbers(&mut self, counted: &Config) -> bool {
         let mut wrong = Vec::new();
         for backend in &self.target.backends {
             let Some(now) = counted.backend(&backend.common.name) else {
@@ -69,11 +84,90 @@ impl FileEditor {
             let moved = pairs.filter(|(was, is)| was.name == is.name && was.id != is.id);
             wrong.extend(moved.map(|(was, _)| Arc::clone(was)));
         }
-        for server in wrong {
+        for server in &wrong {
             let number = server.id.to_string();
             if let Some(text) = self.text(&server.origin) {
                 text.set(server.origin.line, SERVER_WORDS, "id", &number);
             }
+        }
+        !wrong.is_empty()
+    }
+
+    /// Adds the line of a server of a backend after another line; `server` is what it is to say.
+    pub(crate) fn add_server(
+        &mut self,
+        backend: &str,
+        server: Server,
+        (origin, text): (&Origin, String),
+    ) -> bool {
+        let file = self.text(origin);
+        if !file.is_some_and(|file| file.add_after(origin.line, &text)) {
+            return false;
+        }
+        self.new_lines.push(NewLine {
+            backend: backend.to_owned(),
+            server: server.name.clone(),
+            origin: origin.clone(),
+            text,
+        });
+        if let Some(servers) = self.servers(backend) {
+            servers.push(Arc::new(server));
+        }
+        true
+    }
+
+    /// The servers whose lines are added: backend and name.
+    pub(crate) fn new_servers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let lines = self.new_lines.iter();
+        lines.map(|line| (line.backend.as_str(), line.server.as_str()))
+    }
+
+    /// Writes words that new lines need: `read` is what the text says without them, because of
+    /// `default-server`. Returns whether a line got words.
+    pub(crate) fn add_differing_words(&mut self, read: &Config) -> bool {
+        let lines = std::mem::take(&mut self.new_lines);
+        let mut has_new = false;
+        for line in &lines {
+            let Some((mut server, read)) = self.new_server(line, read) else {
+                continue;
+            };
+            let words = explicit_words::differing(&mut server, read);
+            if words.is_empty() {
+                continue;
+            }
+            has_new = true;
+            if let Some(file) = self.text(&line.origin) {
+                file.extend_added(line.origin.line, &line.text, &words);
+            }
+            self.set_server(&line.backend, server);
+        }
+        self.new_lines = lines;
+        has_new
+    }
+
+    /// Takes settings of new servers that act on nothing, and that no word takes back.
+    pub(crate) fn take_unused_settings(&mut self, read: &Config) {
+        let lines = std::mem::take(&mut self.new_lines);
+        for line in &lines {
+            if let Some((mut server, read)) = self.new_server(line, read) {
+                explicit_words::take_unused_tls(&mut server, read);
+                self.set_server(&line.backend, server);
+            }
+        }
+        self.new_lines = lines;
+    }
+
+    /// A new server as it is to be, and as it was read.
+    fn new_server<'r>(&self, line: &NewLine, read: &'r Config) -> Option<(Server, &'r Server)> {
+        let wanted = find_server(&self.target, &line.backend, &line.server)?;
+        let read = find_server(read, &line.backend, &line.server)?;
+        (**wanted != **read).then(|| (Server::clone(wanted), &**read))
+    }
+
+    fn set_server(&mut self, backend: &str, server: Server) {
+        let servers = self.servers(backend).into_iter().flatten();
+        for own in servers.filter(|own| own.name == server.name) {
+            *own = Arc::new(server.clone());
         }
     }
 
@@ -95,6 +189,16 @@ impl FileEditor {
         let known = backends.find(|one| one.common.name == backend)?;
         Some(&mut Arc::make_mut(known).servers)
     }
+}
+
+/// A server of a configuration.
+pub(crate) fn find_server<'c>(
+    config: &'c Config,
+    backend: &str,
+    name: &str,
+) -> Option<&'c Arc<Server>> {
+    let mut servers = config.backend(backend)?.servers.iter();
+    servers.find(|one| one.name == name)
 }
 
 /// The words of a server's line, from its first: `server`, name and address stand before.
@@ -144,14 +248,6 @@ impl ServerWords<'_> {
                 address.clone_into(first);
                 Ok(WriteEffect::InFile)
             }
-        }
-    }
-
-    /// Whether the line is new and has a word.
-    pub fn is_new_with(&self, word: &str) -> bool {
-        match self {
-            Self::Line(..) => false,
-            Self::New(words) => words.iter().any(|one| one == word),
         }
     }
 }

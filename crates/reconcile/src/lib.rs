@@ -23,6 +23,7 @@ mod certificates;
 mod commit;
 mod console;
 mod controller;
+mod explicit_words;
 mod file_editor;
 mod file_state;
 mod handover;

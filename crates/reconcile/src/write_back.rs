@@ -9,10 +9,11 @@ use std::sync::Arc;
 use ballast_edit::{ConfigFiles, InsertPosition, Refusal, SectionMap, quoted_line, words_of};
 use ballast_expr::bytes_of_text;
 use ballast_model::change::diff;
-use ballast_model::{Config, Server};
+use ballast_model::{Change, Config, Server};
 use ballast_tls::store::TakeOver;
 
-use crate::file_editor::{FileEditor, ServerWords, WriteEffect, WriteResult};
+use crate::explicit_words;
+use crate::file_editor::{FileEditor, ServerWords, WriteEffect, WriteResult, find_server};
 use crate::kinds::process::NOT_WRITABLE;
 use crate::kinds::server::{self, ADDED};
 use crate::kinds::{ACL, MAP, SERVER};
@@ -32,9 +33,42 @@ struct WriteBackPlan {
     /// Overrides of servers that are added to the files: written with their lines, or noted.
     of_new_servers: Vec<OverrideKey>,
     notes: String,
+    /// Servers that the files cannot say, and why. They stay as they are in the files.
+    left_out: Vec<LeftOut>,
+}
+
+/// A server that the files cannot say: backend, name, why.
+type LeftOut = (String, String, String);
+
+/// What came of reading the text of a plan.
+enum PlanOutcome {
+    /// It says what it is to say.
+    Done(ConfigFiles),
+    /// It does not, because of these servers.
+    Without(Vec<LeftOut>),
 }
 
 impl WriteBackPlan {
+    /// A plan that writes nothing yet, and nothing of `left_out`.
+    fn new(editor: FileEditor, left_out: &[LeftOut]) -> Self {
+        let mut plan = Self {
+            editor,
+            written: Vec::new(),
+            of_new_servers: Vec::new(),
+            notes: String::new(),
+            left_out: left_out.to_vec(),
+        };
+        for (backend, server, why) in left_out {
+            plan.note(&format!("server {backend}/{server}"), why);
+        }
+        plan
+    }
+
+    fn is_left_out(&self, backend: &str, server: &str) -> bool {
+        let mut left_out = self.left_out.iter();
+        left_out.any(|(of, name, _)| of == backend && name == server)
+    }
+
     fn note(&mut self, what: &dyn std::fmt::Display, why: &str) {
         self.notes
             .push_str(&format!("Not written: {what}: {why}\n"));
@@ -42,6 +76,10 @@ impl WriteBackPlan {
 
     /// Writes one override, as its row says.
     fn write(&mut self, key: &OverrideKey, entry: &Override) {
+        let server = key.name.server().filter(|_| key.is_of(&SERVER));
+        if server.is_some_and(|(backend, name)| self.is_left_out(backend, name)) {
+            return;
+        }
         let written = match &key.setting.write_back {
             WriteBack::Never => Err(NOT_WRITABLE),
             WriteBack::Section(write) => write(&mut self.editor, &key.name, &entry.value),
@@ -88,12 +126,12 @@ impl WriteBackPlan {
             };
             let has = |list: &[Arc<Server>], name: &str| list.iter().any(|one| one.name == name);
             for server in &known.servers {
-                if !has(&runs.servers, &server.name) {
+                if !has(&runs.servers, &server.name) && !self.is_left_out(&name, &server.name) {
                     self.remove_line(&name, server);
                 }
             }
             for server in &runs.servers {
-                if !has(&known.servers, &server.name) {
+                if !has(&known.servers, &server.name) && !self.is_left_out(&name, &server.name) {
                     self.add_line(&name, server, overrides);
                 }
             }
@@ -157,12 +195,8 @@ impl WriteBackPlan {
         }
         let name = quoted_line(std::slice::from_ref(&server.name));
         let line = format!("server {name} {}", quoted_line(&words));
-        let text = self.editor.text(origin);
-        if !text.is_some_and(|text| text.add_after(origin.line, &line)) {
-            return self.note(added, "its backend was not found");
-        }
-        if let Some(servers) = self.editor.servers(backend) {
-            servers.push(Arc::new(model));
+        if !self.editor.add_server(backend, model, (origin, line)) {
+            self.note(added, "its backend was not found");
         }
     }
 }
@@ -213,20 +247,67 @@ impl Reconciler {
             .with_edits(&before.section_edits, InsertPosition::Last)
             .files;
         let config = self.config_of(with_edits.clone())?;
-        let mut plan = WriteBackPlan {
-            editor: FileEditor::new(&with_edits, config),
-            written: Vec::new(),
-            of_new_servers: Vec::new(),
-            notes: String::new(),
-        };
         let now = self.host.generation();
-        plan.write_members(&now.config, &overrides);
-        for (key, entry) in &overrides {
-            if !plan.written.contains(key) && !plan.of_new_servers.contains(key) {
-                plan.write(key, entry);
+        let mut left_out: Vec<LeftOut> = Vec::new();
+        let (plan, edited) = loop {
+            let editor = FileEditor::new(&with_edits, config.clone());
+            let mut plan = WriteBackPlan::new(editor, &left_out);
+            plan.write_members(&now.config, &overrides);
+            for (key, entry) in &overrides {
+                if !plan.written.contains(key) && !plan.of_new_servers.contains(key) {
+                    plan.write(key, entry);
+                }
             }
+            match self.read_plan(&mut plan, &with_edits)? {
+                PlanOutcome::Done(edited) => break (plan, edited),
+                PlanOutcome::Without(servers) => left_out.extend(servers),
+            }
+        };
+        self.write_files(plan, edited, (&files, &overrides))
+    }
+
+    /// Reads the text of a plan, and completes it: a line may need words because of `default-server`, or
+    /// because servers before it are removed.
+    fn read_plan(
+        &self,
+        plan: &mut WriteBackPlan,
+        with_edits: &ConfigFiles,
+    ) -> Result<PlanOutcome, Refusal> {
+        let mut edited = plan.editor.edited(with_edits);
+        let mut config = match self.config_of(edited.clone()) {
+            Ok(config) => config,
+            Err(refusal) => return without_new_servers(plan, refusal),
+        };
+        let has_numbers = plan.editor.keep_numbers(&config);
+        if plan.editor.add_differing_words(&config) || has_numbers {
+            edited = plan.editor.edited(with_edits);
+            config = match self.config_of(edited.clone()) {
+                Ok(config) => config,
+                Err(refusal) => return without_new_servers(plan, refusal),
+            };
+            plan.editor.take_unused_settings(&config);
         }
-        self.write_files(plan, &with_edits, (&files, &overrides))
+        let target = &plan.editor.target;
+        let other = diff(target, &config);
+        let Some(line) = ballast_model::plan::lines(target, &other).into_iter().next() else {
+            return Ok(PlanOutcome::Done(edited));
+        };
+        let servers = other.iter().map(|change| match change {
+            Change::SetServer(backend, read) => {
+                let wanted = find_server(target, backend, &read.name)?;
+                let words = explicit_words::names(wanted, read);
+                let why = format!("its line would say another '{words}', which no word takes back");
+                let is_new = !plan.is_left_out(backend, &read.name);
+                is_new.then(|| (backend.clone(), read.name.clone(), why))
+            }
+            _ => None,
+        });
+        match servers.collect::<Option<Vec<_>>>() {
+            Some(servers) => Ok(PlanOutcome::Without(servers)),
+            None => Err(Refusal(format!(
+                "The files cannot say it: {line}. Nothing was written."
+            ))),
+        }
     }
 
     /// The configuration of files.
@@ -260,11 +341,11 @@ impl Reconciler {
         Ok(diff(&was, &is).is_empty())
     }
 
-    /// Reads the new text, writes it, and drops the overrides that it has.
+    /// Writes the new text, and drops the overrides that it has.
     fn write_files(
         &self,
         mut plan: WriteBackPlan,
-        with_edits: &ConfigFiles,
+        edited: ConfigFiles,
         (files, overrides): (&ConfigFiles, &[OverrideEntry]),
     ) -> Result<(ChangeReport, ConfigFiles), Refusal> {
         let mut report = ChangeReport {
@@ -272,18 +353,6 @@ impl Reconciler {
             notes: std::mem::take(&mut plan.notes),
             ..ChangeReport::default()
         };
-        // Servers after one that was removed would get other numbers: their lines say them.
-        let counted = self.config_of(plan.editor.edited(with_edits))?;
-        plan.editor.keep_numbers(&counted);
-        let edited = plan.editor.edited(with_edits);
-        let config = self.config_of(edited.clone())?;
-        let target = &plan.editor.target;
-        let other = diff(target, &config);
-        if let Some(line) = ballast_model::plan::lines(target, &other).first() {
-            return Err(Refusal(format!(
-                "The files cannot say it: {line}. Nothing was written."
-            )));
-        }
         let new = edited.iter().zip(files).filter(|(new, old)| new != old);
         let mut files: ConfigFiles = new.map(|(new, _)| new.clone()).collect();
         let mut lists = Vec::new();
@@ -301,7 +370,7 @@ impl Reconciler {
             lists.push((listed.list, text.text));
         }
         let done = self.host.write_files(&files);
-        done.map_err(|error| Refusal(format!("{error}.")))?;
+        done.map_err(|error| Refusal(format!("{}.", error.trim_end_matches('.'))))?;
         for (list, text) in &lists {
             list.was_written(text);
         }
@@ -317,4 +386,17 @@ impl Reconciler {
         self.controller.config_history().forget_equal(&seen);
         Ok((report, edited))
     }
+}
+
+/// Leaves out the servers that commands added, where the files are refused with them.
+fn without_new_servers(plan: &WriteBackPlan, refusal: Refusal) -> Result<PlanOutcome, Refusal> {
+    let why = refusal.0.lines().next().unwrap_or_default();
+    let why = format!("the files are refused with the servers that commands added: {why}");
+    let servers = plan.editor.new_servers();
+    let servers = servers.map(|(of, name)| (of.to_owned(), name.to_owned(), why.clone()));
+    let servers: Vec<LeftOut> = servers.collect();
+    if servers.is_empty() {
+        return Err(refusal);
+    }
+    Ok(PlanOutcome::Without(servers))
 }

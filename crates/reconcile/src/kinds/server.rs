@@ -10,7 +10,7 @@ use ballast_health::{Effect, Health};
 use ballast_model::{Address, Config, IsExplicit, Server};
 
 use super::server_handover;
-use crate::file_editor::{NO_WORD, ServerWords, WriteEffect};
+use crate::file_editor::{NO_WORD, ServerWords, WriteEffect, find_server};
 use crate::object::{NameForm, ObjectKind, ObjectName, Setting, SettingScope, WriteBack};
 use crate::override_value::{OverrideValue, ValueType};
 use crate::overrides::OverrideKey;
@@ -113,9 +113,9 @@ pub static AGENT: Setting = Setting {
             Vec::new()
         });
     },
-    write_back: WriteBack::ServerLine(|words, _, value| {
+    write_back: WriteBack::ServerLine(|_, server, value| {
         // A server of a file begins like this.
-        if value.is_on() && words.is_new_with("agent-check") {
+        if value.is_on() && server.checks.agent_enabled {
             return Ok(WriteEffect::InFile);
         }
         Err(NO_WORD)
@@ -133,9 +133,9 @@ pub static HEALTH: Setting = Setting {
             Vec::new()
         });
     },
-    write_back: WriteBack::ServerLine(|words, _, value| {
+    write_back: WriteBack::ServerLine(|_, server, value| {
         // A server of a file begins like this.
-        if value.is_on() && words.is_new_with("check") {
+        if value.is_on() && server.checks.enabled {
             return Ok(WriteEffect::InFile);
         }
         Err(NO_WORD)
@@ -308,8 +308,7 @@ pub static WEIGHT: Setting = Setting {
 /// The server's line in a configuration.
 pub(crate) fn line<'c>(config: &'c Config, name: &ObjectName) -> Option<&'c Arc<Server>> {
     let (backend, server) = name.server()?;
-    let mut servers = config.backend(backend)?.servers.iter();
-    servers.find(|one| one.name == server)
+    find_server(config, backend, server)
 }
 
 /// The server's backend, and its index there.
