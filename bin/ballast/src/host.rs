@@ -7,9 +7,11 @@ use ballast_config::Machine;
 use ballast_edit::{ConfigFiles, NO_FILE};
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
+use ballast_log::Level;
 use ballast_net::is_memory_short;
 use ballast_reconcile::{ConfigInput, ReconcilerHost, STATE_FILE_BYTES_MAX};
 use ballast_stats::StatsHost as _;
+use ballast_syntax::Severity;
 use ballast_tls::certificate_file_changes::CertificateFileChange;
 
 use crate::args::Options;
@@ -111,6 +113,16 @@ impl ReconcilerHost for ServingProcess {
 
     fn alert(&self, text: &str) {
         console::alert(text);
+    }
+
+    fn log(&self, severity: Severity, text: &str) {
+        console::message(severity, text);
+        let level = match severity {
+            Severity::Alert => Level::Alert,
+            Severity::Warning => Level::Warning,
+            _ => Level::Notice,
+        };
+        self.instance.log_of_process(level, text);
     }
 
     fn set_startup_log(&self, log: String) {

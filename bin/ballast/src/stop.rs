@@ -210,6 +210,7 @@ impl Shutdown<'_> {
             who: "SIGUSR2",
             took: began.elapsed(),
             refused: outcome.as_ref().err().map(|refused| refused.0.as_str()),
+            unwritten: None,
         });
     }
 

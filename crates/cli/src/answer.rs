@@ -62,6 +62,20 @@ impl CommandAnswer {
         Self::Pending(Box::pin(future))
     }
 
+    /// The answer of a command that is done, with a warning behind it.
+    #[must_use]
+    pub(crate) fn with_warning(self, why: &str) -> Self {
+        match self {
+            Self::Done => Self::Message(AnswerSeverity::Warning, why.to_owned()),
+            Self::Message(_, text) => {
+                let text = format!("{}\n{why}", text.trim_end());
+                Self::Message(AnswerSeverity::Warning, text)
+            }
+            Self::Report(text) => Self::Report(format!("{text}{why}\n")),
+            other => other,
+        }
+    }
+
     /// The level of the caller does not allow the command.
     pub fn denied() -> Self {
         Self::error("Permission denied")

@@ -27,6 +27,8 @@ pub struct ChangeRecord<'t> {
     pub took: Duration,
     /// Why it was refused.
     pub refused: Option<&'t str>,
+    /// What of it is not in the files (`persist on`).
+    pub unwritten: Option<&'t str>,
 }
 
 impl ChangeRecord<'_> {
@@ -37,9 +39,10 @@ impl ChangeRecord<'_> {
         let what = in_one_line(&self.what[..cut]) + dots;
         let (who, took) = (self.who, self.took.as_millis());
         let change = format!("Change '{what}' by {who}");
-        match self.refused {
-            None => format!("{change}: done in {took} ms."),
-            Some(why) => format!("{change}: refused in {took} ms: {}", in_one_line(why)),
+        match (self.refused, self.unwritten) {
+            (None, None) => format!("{change}: done in {took} ms."),
+            (None, Some(why)) => format!("{change}: done in {took} ms. {}", in_one_line(why)),
+            (Some(why), _) => format!("{change}: refused in {took} ms: {}", in_one_line(why)),
         }
     }
 }

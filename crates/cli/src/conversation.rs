@@ -14,11 +14,12 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ballast_expr::{bytes_of_text, is_text};
 use ballast_model::SeverityOutput;
 use ballast_net::is_memory_short;
+use ballast_reconcile::ChangeRequest;
 use ballast_stats::escape_json;
 use ballast_worker::{Stream, WorkUnit, hold, select, sleep, take_turns, timeout, yield_now};
 
@@ -202,8 +203,19 @@ impl Conversation {
                         },
                         _ => wait_for_answer(answer).await,
                     };
+                    let mut answer = answer;
                     if let Some(kind) = changes {
-                        self.log_change((kind, &logged), began, &answer);
+                        let took = began.elapsed();
+                        // Of several commands that came together, the last one waits for the disk.
+                        let is_last = commands.len() == 0 && !self.reader.has_bytes();
+                        let unwritten = match is_last && refusal_of(&answer).is_none() {
+                            true => self.unwritten().await,
+                            false => None,
+                        };
+                        self.log_change((kind, &logged), took, (&answer, unwritten.as_deref()));
+                        if let Some(why) = unwritten {
+                            answer = answer.with_warning(&why);
+                        }
                     }
                     self.answer(answer, &text, false).await?;
                 }
@@ -244,26 +256,36 @@ impl Conversation {
         }
     }
 
+    /// What of the changes so far is not in the files, where `persist on` is to write them.
+    async fn unwritten(&self) -> Option<String> {
+        let ProcessRole::Worker(control) = &self.shared.role else {
+            return None;
+        };
+        if !control.persists() {
+            return None;
+        }
+        // It is carried out after the changes that came before it were written.
+        let outcome = control.request(ChangeRequest::PersistOutcome).await;
+        let notes = outcome.ok()?.notes;
+        Some(notes).filter(|notes| !notes.is_empty())
+    }
+
     fn log_change(
         &self,
         (changes, what): (ChangeScope, &str),
-        began: Instant,
-        answer: &CommandAnswer,
+        took: Duration,
+        (answer, unwritten): (&CommandAnswer, Option<&str>),
     ) {
         let ProcessRole::Worker(control) = &self.shared.role else {
             return;
-        };
-        let refused = match answer {
-            CommandAnswer::Message(AnswerSeverity::Error, text) => Some(text.as_str()),
-            CommandAnswer::Report(text) => text.strip_prefix("Success=0\n--\n"),
-            _ => None,
         };
         control.log_change(&ChangeRecord {
             changes,
             what,
             who: &self.session.caller,
-            took: began.elapsed(),
-            refused,
+            took,
+            refused: refusal_of(answer),
+            unwritten,
         });
     }
 
@@ -617,3 +639,15 @@ fn with_final_newline(mut text: String) -> String {
 const LINE_TOO_LONG: &str = "The command line is too big for the buffer size. Please change \
                              tune.bufsize in the configuration to use a bigger command.\n";
 const PAYLOAD_TOO_LONG: &str = "The payload is too big.";
+
+/// Why a command was refused, for the log; `None` if it was carried out.
+fn refusal_of(answer: &CommandAnswer) -> Option<&str> {
+    match answer {
+        CommandAnswer::Message(AnswerSeverity::Error, text) => Some(text),
+        // Reports of changes of certificates, in HAProxy's words.
+        CommandAnswer::Report(text) if text.ends_with("Failed!\n") => Some(text),
+        CommandAnswer::Report(text) if text.starts_with("Can't ") => Some(text),
+        CommandAnswer::Report(text) => text.strip_prefix("Success=0\n--\n"),
+        _ => None,
+    }
+}

@@ -69,6 +69,19 @@ pub struct Controller {
     pub(crate) persists: AtomicBool,
     /// A job that does so is in the queue.
     pub(crate) persist_is_queued: AtomicBool,
+    /// What the last such job left in the process.
+    pub(crate) unwritten: Mutex<Unwritten>,
+}
+
+/// What `persist` left in the process.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten {
+    /// Why nothing was written at the last attempt.
+    pub(crate) failure: Option<String>,
+    /// What no file can have, a line each.
+    pub(crate) notes: Vec<String>,
+    /// The lines of it that no answer named yet.
+    pub(crate) news: Vec<String>,
 }
 
 impl fmt::Debug for Controller {
@@ -106,6 +119,7 @@ impl Controller {
             options,
             persists: AtomicBool::new(false),
             persist_is_queued: AtomicBool::new(false),
+            unwritten: Mutex::default(),
         };
         (controller, RequestQueue(work))
     }
@@ -170,6 +184,11 @@ impl Controller {
             // The next override tries again.
             waits.store(false, Ordering::Release);
         }
+    }
+
+    /// What `persist` left in the process.
+    pub(crate) fn unwritten(&self) -> MutexGuard<'_, Unwritten> {
+        lock(&self.unwritten)
     }
 
     /// The turn of a command that changes certificates. The generation in force is looked at, and

@@ -6,6 +6,7 @@ use ballast_config::Machine;
 use ballast_edit::ConfigFiles;
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
+use ballast_syntax::Severity;
 use ballast_tls::certificate_file_changes::CertificateFileChange;
 
 use crate::request::ConfigInput;
@@ -85,6 +86,9 @@ pub trait ReconcilerHost: Send + Sync {
 
     /// Prints an alert on the console.
     fn alert(&self, text: &str);
+
+    /// Prints a message on the console, and logs it to the targets of the global section.
+    fn log(&self, severity: Severity, text: &str);
 
     /// Replaces the text of `show startup-logs`: files were read again.
     fn set_startup_log(&self, log: String);

@@ -51,6 +51,8 @@ pub enum ChangeRequest {
     Apply(ConfigInput),
     /// Overrides are written to the files.
     Persist(Persist),
+    /// Tells what of the changes before this request could not be written to the files (`persist on`).
+    PersistOutcome,
     /// A former configuration is put in force again, by its generation.
     Rollback(u64),
     /// Tells what [`ChangeRequest::Apply`] or a reload would do.

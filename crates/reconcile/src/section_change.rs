@@ -8,7 +8,7 @@ use ballast_edit::{
     SectionOperation, SectionWord, excerpt,
 };
 use ballast_engine::numbers;
-use ballast_model::{Change, Server};
+use ballast_model::{Change, Config, Server};
 use ballast_tls::store::TakeOver;
 
 use crate::history::ConfigSource;
@@ -23,6 +23,7 @@ impl Reconciler {
     /// The lines of a section that are in force.
     pub(crate) fn lines_of(&self, at: &SectionName) -> Result<Vec<String>, Refusal> {
         let written = self.controller.config_history().written().clone();
+        is_there(&written.with_edits, at)?;
         let machine = self.host.machine(&written.files);
         let sections = self.sections(&written);
         sections.lines(&written.section_edits, at, &*machine)
@@ -37,6 +38,12 @@ impl Reconciler {
     ) -> Result<ChangeTarget, Refusal> {
         let _open = self.controller.machine_answers().open();
         let before = self.controller.config_history().written().clone();
+        // It was looked for when the command came; changes before this one may have removed it, or added it.
+        if matches!(edit, SectionOperation::Add(..)) {
+            is_free(&before.with_edits, section)?;
+        } else {
+            is_there(&before.with_edits, section)?;
+        }
         // A command that removes a section drops its overrides without a note.
         let removes = matches!(edit, SectionOperation::Remove);
         let comes_or_goes = removes || matches!(edit, SectionOperation::Add(..));
@@ -188,5 +195,42 @@ impl Reconciler {
             },
             ..target
         })
+    }
+}
+
+/// The halves of a section: words and whether a configuration has them.
+fn halves(config: &Config, section: &SectionName) -> [(SectionWord, bool); 2] {
+    let frontend = config.frontend(&section.name).is_some();
+    let backend = config.backend(&section.name).is_some();
+    [
+        (SectionWord::Frontend, frontend),
+        (SectionWord::Backend, backend),
+    ]
+}
+
+fn is_there(config: &Config, section: &SectionName) -> Result<(), Refusal> {
+    let is_there = match section.kind {
+        SectionWord::Listen => {
+            let frontend = config.frontend(&section.name);
+            frontend.is_some_and(|frontend| frontend.common.listen)
+        }
+        kind => halves(config, section).contains(&(kind, true)),
+    };
+    if is_there {
+        return Ok(());
+    }
+    Err(Refusal(format!("No such {}.", section.kind.word())))
+}
+
+fn is_free(config: &Config, section: &SectionName) -> Result<(), Refusal> {
+    let is_whole = section.kind == SectionWord::Listen;
+    let mut own = halves(config, section).into_iter();
+    match own.find(|(kind, is_there)| *is_there && (is_whole || *kind == section.kind)) {
+        Some((kind, _)) => Err(Refusal(format!(
+            "A {} '{}' already exists.",
+            kind.word(),
+            section.name
+        ))),
+        None => Ok(()),
     }
 }

@@ -8,6 +8,7 @@ use ballast_config::{EmptyMachine, Machine};
 use ballast_edit::{ConfigFiles, Refusal, SectionMap};
 use ballast_engine::{Generation, Process, Registry, Server};
 use ballast_health::{Effect, Health};
+use ballast_syntax::Severity;
 use ballast_tls::certificate_file_changes::CertificateFileChange;
 
 use crate::kinds::{frontend, server};
@@ -123,6 +124,10 @@ impl ReconcilerHost for ToyHost {
     fn shut_frontend(&self, _: &str) {}
 
     fn limits_changed(&self) {}
+
+    fn log(&self, _: Severity, text: &str) {
+        record(&self.calls, text);
+    }
 
     fn warn(&self, text: &str) {
         record(&self.calls, text);

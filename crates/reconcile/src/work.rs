@@ -5,16 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ballast_edit::Refusal;
+use ballast_syntax::Severity;
 
 use crate::console::{console_line, reload_message};
-use crate::controller::{ControllerJob, RequestQueue};
+use crate::controller::{ControllerJob, RequestQueue, Unwritten};
 use crate::kinds::process;
 use crate::override_value::OverrideValue;
 use crate::overrides::{Override, OverrideKey};
 use crate::reading::OverridePolicy;
 use crate::reconciler::Reconciler;
 use crate::request::{ChangeReport, ChangeRequest, ConfigInput, Persist};
-use crate::target::{ChangeTarget, FileOrigin};
+use crate::target::{ChangeMode, ChangeTarget, FileOrigin};
+
+/// How many dropped changes a message names.
+const LOST_NAMED_MAX: usize = 20;
 
 impl Reconciler {
     /// Starts the thread that carries out requests. It lives as long as the process.
@@ -50,9 +54,7 @@ impl Reconciler {
                 if !self.controller.persists.load(Ordering::Relaxed) {
                     return;
                 }
-                if let Err(Refusal(why)) = self.write_back() {
-                    self.host.warn(&format!("persist : {}", why.trim_end()));
-                }
+                self.report_unwritten(&self.write_back());
             }
         }
     }
@@ -69,6 +71,7 @@ impl Reconciler {
                 lines: self.lines_of(&at)?,
                 ..ChangeReport::default()
             }),
+            ChangeRequest::PersistOutcome => Ok(self.persist_outcome()),
             ChangeRequest::Plan(source) => {
                 let target = self.reload_target(source, OverridePolicy::Drop, "plan")?;
                 Ok(self.plan(&target).report)
@@ -118,7 +121,20 @@ impl Reconciler {
         cause: &str,
     ) -> Result<ChangeReport, Refusal> {
         let target = self.reload_target(source, policy, cause);
-        let outcome = target.and_then(|target| self.put_in_force(target));
+        let outcome = target.and_then(|target| {
+            let lost = match &target.mode {
+                ChangeMode::Drop(..) => self.unwritten_changes(),
+                _ => None,
+            };
+            let mut report = self.put_in_force(target)?;
+            if let Some(lost) = lost {
+                self.host.log(Severity::Alert, &lost);
+                report.notes.push_str(&lost);
+                report.notes.push('\n');
+                *self.controller.unwritten() = Unwritten::default();
+            }
+            Ok(report)
+        });
         let (severity, text) = reload_message(&outcome);
         self.host.set_startup_log(console_line(severity, &text));
         outcome
@@ -133,14 +149,22 @@ impl Reconciler {
 
     fn persist(&self, how: Persist) -> Result<ChangeReport, Refusal> {
         match how {
-            Persist::Now => return self.write_back(),
+            Persist::Now => {
+                let report = self.write_back()?;
+                self.note_written(&report);
+                return Ok(report);
+            }
             Persist::On => {
                 let was_on = self.controller.persists.swap(true, Ordering::Relaxed);
                 // An override, so that the next process persists too.
                 let entry = Override::now(OverrideValue::of_text("on"), "persist on".to_owned());
                 let key = process::override_key(&process::PERSIST);
                 self.controller.config_history().note(key, entry);
-                return self.write_back().map_err(|Refusal(why)| {
+                let done = self.write_back();
+                if let Ok(report) = &done {
+                    self.note_written(report);
+                }
+                return done.map_err(|Refusal(why)| {
                     if was_on {
                         return Refusal(why);
                     }
@@ -159,6 +183,77 @@ impl Reconciler {
             .config_history()
             .forget_overrides(is_persist);
         self.controller.persists.store(false, Ordering::Relaxed);
+    }
+
+    /// Tells what came of writing that no command waits for; the answer of the next
+    /// [`ChangeRequest::PersistOutcome`] has it too.
+    fn report_unwritten(&self, outcome: &Result<ChangeReport, Refusal>) {
+        match outcome {
+            Ok(report) => {
+                let news = self.note_written(report);
+                for line in &news {
+                    let text = format!("persist : {line}");
+                    self.host.log(Severity::Warning, &text);
+                }
+                self.controller.unwritten().news.extend(news);
+            }
+            Err(Refusal(why)) => {
+                let why = why.trim_end();
+                let text = format!("persist : What commands changed is not in the files: {why}");
+                self.host.log(Severity::Alert, &text);
+                self.controller.unwritten().failure = Some(why.to_owned());
+            }
+        }
+    }
+
+    /// Notes that files were written; returns the lines about what no file can have that are new.
+    fn note_written(&self, report: &ChangeReport) -> Vec<String> {
+        let notes: Vec<String> = report.notes.lines().map(str::to_owned).collect();
+        let mut unwritten = self.controller.unwritten();
+        let news = notes.iter().filter(|line| !unwritten.notes.contains(line));
+        let news = news.cloned().collect();
+        unwritten.failure = None;
+        unwritten.notes = notes;
+        news
+    }
+
+    /// What of the changes so far is not in the files.
+    fn persist_outcome(&self) -> ChangeReport {
+        let mut unwritten = self.controller.unwritten();
+        let mut notes = std::mem::take(&mut unwritten.news);
+        if let Some(why) = &unwritten.failure {
+            notes.push(format!("Not written to the files: {why}"));
+        }
+        ChangeReport {
+            generation: self.host.generation().number,
+            notes: notes.join("\n"),
+            ..ChangeReport::default()
+        }
+    }
+
+    /// What a reload drops although it was to be in the files: writing it failed.
+    fn unwritten_changes(&self) -> Option<String> {
+        let failure = self.controller.unwritten().failure.clone()?;
+        let overrides = self.droppable_overrides();
+        let history = self.controller.config_history();
+        let sections = &history.written().section_edits;
+        let sections = sections.iter().map(|one| one.title.clone());
+        let lost = overrides.iter().map(ToString::to_string).chain(sections);
+        let mut lost: Vec<String> = lost.collect();
+        if lost.is_empty() {
+            return None;
+        }
+        let more = lost.len().saturating_sub(LOST_NAMED_MAX);
+        lost.truncate(LOST_NAMED_MAX);
+        let mut lost = lost.join(", ");
+        if more > 0 {
+            lost.push_str(&format!(" and {more} more"));
+        }
+        Some(format!(
+            "persist : The reload dropped what commands changed and could not be written to the \
+             files: {lost} ({}).",
+            failure.trim_end_matches('.')
+        ))
     }
 
     /// Writes overrides to the files, and takes the files up as what is written. Overrides that came

@@ -202,6 +202,7 @@ impl MasterProcess<'_> {
             who,
             took: self.reload_started_at.elapsed(),
             refused: outcome.as_ref().err().map(String::as_str),
+            unwritten: None,
         };
         let text = record.line();
         let is_refused = outcome.is_err();
