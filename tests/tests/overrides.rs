@@ -497,6 +497,45 @@ fn persist_that_cannot_write_says_that_it_stays_off() {
     fixture.write(&later);
     assert_eq!(api.ask("persist on"), refused.split_once(": ").unwrap().1);
     assert!(api.ask("show overrides").contains("persist"));
+    // Each command says that its change is not in the files, and the reload that it drops it.
+    let why =
+        "Not written to the files: The files have changed since they were read: reload first.";
+    assert_eq!(api.ask("set server app/s1 weight 9"), why);
+    let rule = api.ask("add rule backend app http-request deny if { path /x }");
+    assert_eq!(rule, format!("Rule added.\n{why}"));
+    let said = api.ask("reload");
+    assert!(
+        said.starts_with("Success=1")
+            && said.contains("The reload dropped what commands changed")
+            && said.contains("server app/s1 weight")
+            && said.contains("backend app"),
+        "{said}"
+    );
+    assert_eq!(api.ask("set server app/s2 weight 9"), "");
+}
+
+#[test]
+fn a_check_that_is_enabled_again_needs_no_word() {
+    let origin = Origin::saying("one");
+    let server = format!(
+        " default-server inter 500ms fall 2\n server s1 127.0.0.1:{} check\n",
+        origin.port()
+    );
+    let fixture = Fixture::start(&site("", &server));
+    let api = &fixture.api;
+    assert_eq!(api.ask("disable health app/s1"), "");
+    let said = api.ask("persist now");
+    assert!(said.contains("Not written: server app/s1 health"), "{said}");
+    assert_eq!(api.ask("enable health app/s1"), "");
+    assert_eq!(api.ask("persist now"), "Nothing to write.");
+    let added = format!("add server app/s2 127.0.0.1:{} check", origin.port());
+    assert_eq!(api.ask(&added), "New server registered.");
+    assert_eq!(api.ask("enable health app/s2"), "");
+    assert_eq!(api.ask("enable server app/s2"), "");
+    assert_eq!(api.ask("persist now"), "Written: haproxy.cfg");
+    let text = fs::read_to_string(fixture.proxy.directory().join("haproxy.cfg")).unwrap();
+    assert!(text.contains("check id 2 inter 2000ms fall 3\n"), "{text}");
+    assert_eq!(api.ask("show plan"), "Plan: nothing");
 }
 
 #[test]

@@ -497,6 +497,18 @@ listen both
     }
 
     #[test]
+    fn a_section_goes_with_the_blank_line_before_it() {
+        let both = SectionOperation::Remove;
+        let text = after(&mut written(FILE), SectionWord::Listen, "both", both);
+        let (rest, _) = FILE.split_once("\nlisten").unwrap();
+        assert_eq!(text, rest);
+        let three = "frontend www\n\nlisten both\n  bind :81\n\nbackend c\n";
+        let both = SectionOperation::Remove;
+        let text = after(&mut written(three), SectionWord::Listen, "both", both);
+        assert_eq!(text, "frontend www\n\nbackend c\n");
+    }
+
+    #[test]
     fn new_sections_stand_at_the_end_until_the_file_has_them() {
         let mut before = written("global");
         let add = SectionOperation::Add(words("from d"), " bind :1\n".into());

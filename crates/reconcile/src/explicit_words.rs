@@ -148,9 +148,7 @@ const ROWS: &[Row] = &[
     row!("on-marked-up", on_marked_up, |server| {
         match server.on_marked_up {
             OnMarkedUp::Nothing => None,
-            OnMarkedUp::ShutdownBackupSessions => {
-                value("on-marked-up", "shutdown-backup-sessions")
-            }
+            OnMarkedUp::ShutdownBackupSessions => value("on-marked-up", "shutdown-backup-sessions"),
         }
     }),
     row!("init-addr", init_addr, init_addr),

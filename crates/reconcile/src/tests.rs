@@ -19,6 +19,7 @@ use crate::{
     StartRecord,
 };
 
+mod default_server;
 mod merge;
 
 const FILE: &str = "\

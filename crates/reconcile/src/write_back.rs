@@ -289,7 +289,10 @@ impl Reconciler {
         }
         let target = &plan.editor.target;
         let other = diff(target, &config);
-        let Some(line) = ballast_model::plan::lines(target, &other).into_iter().next() else {
+        let Some(line) = ballast_model::plan::lines(target, &other)
+            .into_iter()
+            .next()
+        else {
             return Ok(PlanOutcome::Done(edited));
         };
         let servers = other.iter().map(|change| match change {
