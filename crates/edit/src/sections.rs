@@ -493,7 +493,7 @@ listen both
             "both",
             SectionOperation::Remove,
         );
-        assert_eq!(text, FILE.split("listen").next().unwrap());
+        assert_eq!(text, FILE.split("\nlisten").next().unwrap());
     }
 
     #[test]

@@ -36,8 +36,8 @@ macro_rules! row {
     };
 }
 
-/// In the order of the line. Those whose words say nothing stand for values that are not `None` only where
-/// the server has a word for them by itself, which the line has then.
+/// Where a row has no words, the server has the value that stands for none: another one has its word on the
+/// line already.
 const ROWS: &[Row] = &[
     row!("weight", weight, |server| value("weight", server.weight)),
     row!("backup", backup, |server| switch("backup", server.backup)),
@@ -130,11 +130,7 @@ const ROWS: &[Row] = &[
         let checks = &mut server.checks;
         time("agent-inter", *checks.agent_interval.get_or_insert(own))
     }),
-    row!("agent-send", checks.agent_send, |server| {
-        // Nothing is sent.
-        let text = server.checks.agent_send.get_or_insert_default();
-        value("agent-send", text)
-    }),
+    row!("agent-send", checks.agent_send, |_| None),
     row!("slowstart", slow_start, |server| time(
         "slowstart",
         server.slow_start
@@ -243,14 +239,25 @@ pub(crate) fn names(server: &Server, read: &Server) -> String {
     words.join(", ")
 }
 
-/// Takes the settings of TLS of a line that uses them nowhere.
-pub(crate) fn take_unused_tls(server: &mut Server, read: &Server) {
-    let is_unused = |read: &Server| {
-        let tls = read.tls.as_deref();
-        tls.is_some_and(|tls| !tls.traffic && !tls.probes)
-    };
-    if server.tls.is_none() && is_unused(read) {
+/// Takes settings of a line that act on nothing there: of TLS that is not spoken, of checks and agents that
+/// the server does not have.
+pub(crate) fn take_unused(server: &mut Server, read: &Server) {
+    let tls = read.tls.as_deref();
+    if server.tls.is_none() && tls.is_some_and(|tls| !tls.traffic && !tls.probes) {
         server.tls.clone_from(&read.tls);
+    }
+    if !server.checks.enabled {
+        let checks = &mut server.checks;
+        checks.address.clone_from(&read.checks.address);
+        checks.protocol.clone_from(&read.checks.protocol);
+    }
+    if !server.checks.agent_enabled {
+        let checks = &mut server.checks;
+        checks.agent_address.clone_from(&read.checks.agent_address);
+        checks.agent_send.clone_from(&read.checks.agent_send);
+    }
+    if server.socks4.is_none() && read.socks4.is_none() {
+        server.checks.via_socks4 = read.checks.via_socks4;
     }
 }
 

@@ -150,7 +150,7 @@ impl FileEditor {
         let lines = std::mem::take(&mut self.new_lines);
         for line in &lines {
             if let Some((mut server, read)) = self.new_server(line, read) {
-                explicit_words::take_unused_tls(&mut server, read);
+                explicit_words::take_unused(&mut server, read);
                 self.set_server(&line.backend, server);
             }
         }

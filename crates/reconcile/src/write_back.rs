@@ -285,8 +285,8 @@ impl Reconciler {
                 Ok(config) => config,
                 Err(refusal) => return without_new_servers(plan, refusal),
             };
-            plan.editor.take_unused_settings(&config);
         }
+        plan.editor.take_unused_settings(&config);
         let target = &plan.editor.target;
         let other = diff(target, &config);
         let Some(line) = ballast_model::plan::lines(target, &other)

@@ -9,8 +9,8 @@ use crate::{ChangeRequest, OverrideValue, Persist, ReconcilerHost};
 
 /// A word of `default-server`, and whether a line can take it back.
 const WORDS: &[(&str, bool)] = &[
-    ("addr 192.0.2.7", false),
-    ("agent-addr 192.0.2.7", false),
+    ("addr 192.0.2.7", true),
+    ("agent-addr 192.0.2.7", true),
     ("agent-check agent-port 8080", true),
     ("agent-inter 5s", true),
     ("agent-port 8080", true),
@@ -20,11 +20,11 @@ const WORDS: &[(&str, bool)] = &[
     ("cc reno", false),
     ("check", true),
     ("check-alpn http/1.1 check-ssl verify none", true),
-    ("check-proto h1", false),
+    ("check-proto h1", true),
     ("check-send-proxy", true),
     ("check-sni a.test check-ssl verify none", true),
     ("check-ssl verify none", true),
-    ("check-via-socks4", false),
+    ("check-via-socks4", true),
     ("ciphers ECDHE-RSA-AES128-GCM-SHA256 ssl verify none", true),
     ("ciphersuites TLS_AES_128_GCM_SHA256 ssl verify none", true),
     ("client-sigalgs RSA+SHA256 ssl verify none", true),
@@ -49,7 +49,7 @@ const WORDS: &[(&str, bool)] = &[
     ("maxconn 100", true),
     ("maxqueue 10", true),
     ("minconn 10 maxconn 20", true),
-    ("namespace blue", false),
+    ("namespace *", false),
     ("non-stick", true),
     ("observe layer4", true),
     ("on-error mark-down", true),
@@ -101,7 +101,7 @@ const ELSEWHERE: &[&str] = &[
 fn file(words: &str) -> String {
     format!(
         "frontend fe\n  mode http\n  bind 127.0.0.1:1\n  default_backend be\n\
-         backend be\n  mode http\n  server s 127.0.0.1:2\n  default-server {words}\n"
+         backend be\n  mode http\n  default-server {words}\n  server s 127.0.0.1:2\n"
     )
 }
 
