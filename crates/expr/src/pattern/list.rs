@@ -2,7 +2,7 @@
 //!
 //! Readers hold a compiled form of it, a [`Handle`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -98,7 +98,7 @@ impl PatternRef {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // Every change below leaves the state whole before anything that might panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,22 +154,33 @@ impl PatternRef {
 
     /// What its file would hold if it were written now: the entries matched now.
     pub fn to_text(&self) -> WrittenEntries {
-        let state = self.lock();
-        let entries = state.table.entries.values();
-        text::to_text(entries.map(|entry| (&entry.key, entry.value.as_ref())))
+        let entries = self.copy().live;
+        text::to_text(entries.iter().map(|(key, value)| (key, value.as_ref())))
     }
 
     /// Remembers that its file was written and now holds `text`, so that the next load of the
     /// file finds nothing changed in it.
     pub fn was_written(&self, text: &str) {
-        self.lock().loaded = LoadedEntries::File(Arc::new(bytes_of_text(text).into_owned()));
+        let loaded = LoadedEntries::File(Arc::new(bytes_of_text(text).into_owned()));
+        let mut state = self.lock();
+        if state.loaded == loaded {
+            return;
+        }
+        if state.change_count == state.change_count_loaded {
+            // It was written from what it held before: whoever asks has to compare.
+            state.change_count += 1;
+        }
+        state.loaded = loaded;
     }
 
     /// Whether it holds anything else than the configuration gave it: the Runtime API or a rule
     /// changed it.
     pub fn is_changed(&self) -> bool {
-        let state = self.lock();
-        state.loaded.pairs(self.map) != state.table.pairs()
+        if self.is_as_loaded() {
+            return false;
+        }
+        let copy = self.copy();
+        copy.loaded.pairs(self.map) != copy.live
     }
 
     /// How often what is matched was changed: a list with the same count is the same.
@@ -180,8 +191,17 @@ impl PatternRef {
     /// What operators made of what the configuration gives it: the entries of the keys they changed,
     /// as they were and as they are.
     pub fn overridden(&self) -> (Vec<EntryPair>, Vec<EntryPair>) {
+        if self.is_as_loaded() {
+            return (Vec::new(), Vec::new());
+        }
+        let copy = self.copy();
+        overridden(&copy.loaded.pairs(self.map), &copy.live)
+    }
+
+    /// Whether nothing changed it since it held what the configuration gives it.
+    fn is_as_loaded(&self) -> bool {
         let state = self.lock();
-        overridden(&state.loaded.pairs(self.map), &state.table.pairs())
+        state.change_count == state.change_count_loaded
     }
 
     /// Goes on from what operators made of the list in another process, told as [`Self::overridden`]
@@ -395,83 +415,9 @@ impl PatternRef {
         Ok(discarded)
     }
 
-    /// What the list would hold, were `loaded` what the configuration gives it now (`None`: what
-    /// it gave before): how many entries go and how many come.
-    pub(super) fn difference(
-        &self,
-        loaded: Option<&LoadedEntries>,
-        runtime: RuntimeEntries,
-    ) -> (usize, usize) {
-        let state = self.lock();
-        if state.is_unchanged(loaded, runtime) {
-            return (0, 0);
-        }
-        let live = state.table.pairs();
-        let merged = state.entries_to_match(loaded, runtime, self.map, &live);
-        let mut counts: HashMap<&EntryPair, i64> = HashMap::new();
-        live.iter()
-            .for_each(|pair| *counts.entry(pair).or_default() -= 1);
-        merged
-            .iter()
-            .for_each(|pair| *counts.entry(pair).or_default() += 1);
-        let sum = |sign: i64| {
-            let counts = counts.values().map(|count| (count * sign).max(0));
-            usize::try_from(counts.sum::<i64>()).unwrap_or(usize::MAX)
-        };
-        (sum(-1), sum(1))
-    }
-
     pub(super) fn was_loaded_as(&self, loaded: &LoadedEntries) -> bool {
-        self.lock().loaded == *loaded
-    }
-
-    /// Takes over what the configuration gives it now; `None` is what it gave before.
-    pub(super) fn adopt(
-        &self,
-        loaded: Option<LoadedEntries>,
-        runtime: RuntimeEntries,
-    ) -> DiscardedEntries {
-        let mut state = self.lock();
-        if state.is_unchanged(loaded.as_ref(), runtime) {
-            return DiscardedEntries::default();
-        }
-        let was_as_loaded = state.change_count == state.change_count_loaded;
-        let live = state.table.pairs();
-        let wanted = state.entries_to_match(loaded.as_ref(), runtime, self.map, &live);
-        if let Some(loaded) = loaded {
-            state.loaded = loaded;
-        }
-        let discarded = if wanted == live {
-            DiscardedEntries::default()
-        } else {
-            state.replace(wanted)
-        };
-        if was_as_loaded || runtime == RuntimeEntries::Drop {
-            state.change_count_loaded = state.change_count;
-        }
-        discarded
-    }
-}
-
-impl State {
-    /// Whether there is nothing to do: large lists are compared only where something changed.
-    fn is_unchanged(&self, loaded: Option<&LoadedEntries>, runtime: RuntimeEntries) -> bool {
-        let is_changed = self.change_count != self.change_count_loaded;
-        loaded.is_none() && !(runtime == RuntimeEntries::Drop && is_changed)
-    }
-
-    /// What is to be matched instead of `live`.
-    fn entries_to_match(
-        &self,
-        loaded: Option<&LoadedEntries>,
-        runtime: RuntimeEntries,
-        map: bool,
-        live: &[EntryPair],
-    ) -> Vec<EntryPair> {
-        let new = loaded.unwrap_or(&self.loaded).pairs(map);
-        match runtime {
-            RuntimeEntries::Drop => new,
-            RuntimeEntries::Keep => merge(&self.loaded.pairs(map), &new, live),
-        }
+        // Compared beside the lock: it may be long.
+        let was = self.lock().loaded.clone();
+        was == *loaded
     }
 }
