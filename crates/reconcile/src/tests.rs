@@ -124,6 +124,8 @@ impl ReconcilerHost for ToyHost {
 
     fn limits_changed(&self) {}
 
+    fn memory_was_freed(&self) {}
+
     fn warn(&self, text: &str) {
         record(&self.calls, text);
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::entry::PatternEntry;
 use super::handle::Handle;
-use super::index::{Index, ParsedEntry};
+use super::index::{Index, IndexShape, ParsedEntry};
 use super::key_entries::EntryPair;
 use super::list::{PatternRef, RuntimeEntries};
 use super::loaded::LoadedEntries;
@@ -19,7 +19,7 @@ use super::merge::merge;
 use super::state::{DiscardedEntries, State, Table};
 
 /// How often it is tried beside the lock, before a list that changes all the time is kept still.
-const TRIES_MAX: usize = 5;
+pub(super) const TRIES_MAX: usize = 5;
 
 /// Entries that are copied under one lock.
 const COPIED_PER_LOCK: usize = 2048;
@@ -78,6 +78,23 @@ impl ListCopy {
             self.live.push(pair);
         }
         self.ids.len() - before < count
+    }
+
+    /// Whether the list still is what was copied.
+    pub(super) fn is_of(&self, state: &State) -> bool {
+        self.change_count == state.change_count
+    }
+
+    /// Fills an index, as [`Table::compile`] does.
+    pub(super) fn compile(&self, shape: IndexShape) -> Index {
+        let mut index = Index::new(shape);
+        for (id, (key, value)) in self.ids.iter().zip(&self.live) {
+            if let Ok(parsed) = shape.parse(key, value.as_ref()) {
+                index.insert(*id, parsed);
+            }
+        }
+        index.build_segment();
+        index
     }
 
     /// What the list is to hold instead.
@@ -156,7 +173,7 @@ impl PatternRef {
             let mut copy = ListCopy::begin(&self.lock());
             loop {
                 let state = self.lock();
-                if state.change_count != copy.change_count {
+                if !copy.is_of(&state) {
                     break;
                 }
                 let is_whole = copy.go_on(&state, COPIED_PER_LOCK);
@@ -215,7 +232,7 @@ impl PatternRef {
             let wanted = copy.wanted(loaded.as_ref(), runtime, self.is_map());
             let change = copy.change_to(wanted);
             let mut state = self.lock();
-            if state.change_count == copy.change_count {
+            if copy.is_of(&state) {
                 return state.put(&copy, change, loaded, runtime);
             }
         }
@@ -265,7 +282,9 @@ impl State {
                 }
                 let table = std::mem::replace(&mut self.table, table);
                 discarded.tables.push(table);
-                discarded.indexes.extend(made.into_iter().map(|(_, index)| index));
+                discarded
+                    .indexes
+                    .extend(made.into_iter().map(|(_, index)| index));
             }
         }
         if was_as_loaded || runtime == RuntimeEntries::Drop {

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::MatchMethod;
+use super::adoption::TRIES_MAX;
 use super::entry::{EntrySelector, PatternEntry};
 use super::error::PatternError;
 use super::handle::Handle;
@@ -267,30 +268,36 @@ impl PatternRef {
         shape: IndexShape,
         coming: Option<&LoadedEntries>,
     ) -> Result<Arc<Handle>, ExpressionError> {
-        let mut state = self.lock();
-        state.slots.retain(|slot| slot.handle.strong_count() > 0);
-        let mut handles = state.slots.iter().filter_map(|slot| slot.handle.upgrade());
-        let known = handles.find(|handle| handle.shape == shape);
+        let (known, loaded) = {
+            let mut state = self.lock();
+            state.slots.retain(|slot| slot.handle.strong_count() > 0);
+            let handles = state.handles();
+            let mut handles = handles.into_iter().map(|(_, handle)| handle);
+            let known = handles.find(|handle| handle.shape == shape);
+            (known, state.loaded.clone())
+        };
         if known.is_none() || coming.is_some() {
-            let loaded = coming.unwrap_or(&state.loaded);
+            let loaded = coming.unwrap_or(&loaded);
             check_lines(shape, &loaded.lines(self.map)?)?;
         }
         if let Some(handle) = known {
             return Ok(handle);
         }
-        let prepared = state.prepared.iter();
-        let prepared = prepared.map(|(version, table)| (*version, table.compile(shape)));
-        let prepared = prepared.collect();
-        let index = state.table.compile(shape);
-        // What an expression costs does not show the lock, and what it takes to compile one does.
-        let is_short = shape.method != MatchMethod::Reg && index.len() <= SHORT_LIST_MAX;
-        let original = is_short.then(|| state.table.compile(shape));
-        let handle = Arc::new(Handle::new(index, original));
-        state.slots.push(CompiledSlot {
-            handle: Arc::downgrade(&handle),
-            prepared,
-        });
-        Ok(handle)
+        for _ in 0..TRIES_MAX {
+            let copy = self.copy();
+            let both = compile_for(shape, || copy.compile(shape));
+            let mut state = self.lock();
+            // A version that is being prepared is compiled below.
+            if !state.prepared.is_empty() {
+                break;
+            }
+            if copy.is_of(&state) {
+                return Ok(state.add_slot(both));
+            }
+        }
+        let mut state = self.lock();
+        let both = compile_for(shape, || state.table.compile(shape));
+        Ok(state.add_slot(both))
     }
 
     /// Whether all users of the list could take these entries: what [`PatternRef::add`] would say.
@@ -419,5 +426,30 @@ impl PatternRef {
         // Compared beside the lock: it may be long.
         let was = self.lock().loaded.clone();
         was == *loaded
+    }
+}
+
+/// A compiled form, and another one where the list is short.
+fn compile_for(shape: IndexShape, compile: impl Fn() -> Index) -> (Index, Option<Index>) {
+    let index = compile();
+    // What an expression costs does not show the lock, and what it takes to compile one does.
+    let is_short = shape.method != MatchMethod::Reg && index.len() <= SHORT_LIST_MAX;
+    let original = is_short.then(compile);
+    (index, original)
+}
+
+impl State {
+    /// Has a compiled form follow the list.
+    fn add_slot(&mut self, (index, original): (Index, Option<Index>)) -> Arc<Handle> {
+        let shape = index.shape;
+        let prepared = self.prepared.iter();
+        let prepared = prepared.map(|(version, table)| (*version, table.compile(shape)));
+        let prepared = prepared.collect();
+        let handle = Arc::new(Handle::new(index, original));
+        self.slots.push(CompiledSlot {
+            handle: Arc::downgrade(&handle),
+            prepared,
+        });
+        handle
     }
 }

@@ -3,6 +3,8 @@
 //! being read.
 
 mod adoption;
+#[cfg(test)]
+mod adoption_tests;
 mod changed_rules;
 mod entry;
 mod error;
