@@ -103,6 +103,10 @@ impl ReconcilerHost for ServingProcess {
         self.instance.shut_frontend(name);
     }
 
+    fn memory_was_freed(&self) {
+        ballast_net::give_back_free_memory();
+    }
+
     fn limits_changed(&self) {
         self.instance.limits_changed();
     }

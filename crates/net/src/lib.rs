@@ -81,8 +81,9 @@ pub use process::{
     set_process_name, thread_count, write_pid_file,
 };
 pub use reserve::{
-    MEMORY_RESERVE_BYTES, ReservingAllocator, has_memory, is_memory_short, keep_memory_reserve,
-    memory_refusals, note_memory_is_back, note_memory_is_short, system_refusals, try_zeroed,
+    MEMORY_RESERVE_BYTES, ReservingAllocator, give_back_free_memory, has_memory, is_memory_short,
+    keep_memory_reserve, memory_refusals, note_memory_is_back, note_memory_is_short,
+    system_refusals, try_zeroed,
 };
 pub use sealed::{foreign_fd, is_sealed, read_memory_file, sealed_file, sealed_file_of};
 pub use signal::{Signal, SignalSource, ignore_broken_pipe};

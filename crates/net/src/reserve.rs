@@ -118,6 +118,20 @@ pub fn system_refusals() -> u64 {
     REFUSED_BY_SYSTEM.load(Ordering::Relaxed)
 }
 
+/// Gives memory that is free back to the system, where the allocator keeps it. It takes a while: nobody
+/// who serves is to wait for it.
+#[cfg_attr(
+    target_env = "gnu",
+    expect(unsafe_code, reason = "a call to the C library")
+)]
+pub fn give_back_free_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it touches nothing that is in use, and locks what it walks.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 fn note_refusal() {
     REFUSED.fetch_add(1, Ordering::Relaxed);
     REFUSED_BY_SYSTEM.fetch_add(1, Ordering::SeqCst);

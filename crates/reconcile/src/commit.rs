@@ -49,6 +49,9 @@ impl Reconciler {
             carry_over_certificates(&turn, &target, (&now, &now));
             drop(turn);
             commit(prepared, &to);
+            if to.patterns.is_some() {
+                self.host.memory_was_freed();
+            }
             if let Some(source) = target.source.take() {
                 self.controller.config_history().set_written(source.written);
             }
@@ -84,6 +87,9 @@ impl Reconciler {
         drop(turn);
         commit(prepared, &to);
         self.controller.retired.retire(former);
+        if to.patterns.is_some() {
+            self.host.memory_was_freed();
+        }
         self.note_addition(&target);
         self.release_overrides(&target, &generation);
         let written = target.source.map(|source| source.written);

@@ -81,6 +81,9 @@ pub trait ReconcilerHost: Send + Sync {
     /// Accepts clients that wait because of a limit that was raised.
     fn limits_changed(&self);
 
+    /// A reload is through: what it needed, and large lists that went with it, were freed.
+    fn memory_was_freed(&self);
+
     /// Prints a warning on the console.
     fn warn(&self, text: &str);
 

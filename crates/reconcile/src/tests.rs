@@ -130,6 +130,8 @@ impl ReconcilerHost for ToyHost {
         record(&self.calls, text);
     }
 
+    fn memory_was_freed(&self) {}
+
     fn warn(&self, text: &str) {
         record(&self.calls, text);
     }

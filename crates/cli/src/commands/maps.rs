@@ -10,6 +10,7 @@ use ballast_expr::{
     DiscardedEntries, EntrySelector, ListLookup, ListedPatterns, PatternError, PatternRef, Store,
     parse_payload, text_of_bytes,
 };
+use ballast_net::give_back_free_memory;
 use ballast_reconcile::kinds::{self, list::ENTRIES};
 use ballast_reconcile::{ObjectKind, ObjectName, OverrideKey, OverrideValue};
 use ballast_worker::{run_blocking, yield_now};
@@ -191,7 +192,11 @@ fn discard(entry_count: usize, discarded: DiscardedEntries) -> CommandAnswer {
     }
     CommandAnswer::pending(async move {
         // If no thread can be started, they are freed here.
-        let _ = run_blocking(move || drop(discarded)).await;
+        let _ = run_blocking(move || {
+            drop(discarded);
+            give_back_free_memory();
+        })
+        .await;
         CommandAnswer::Done
     })
 }

@@ -2,11 +2,12 @@
 //!
 //! Readers hold a compiled form of it, a [`Handle`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::MatchMethod;
+use super::adoption::TRIES_MAX;
 use super::entry::{EntrySelector, PatternEntry};
 use super::error::PatternError;
 use super::handle::Handle;
@@ -98,7 +99,7 @@ impl PatternRef {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // Every change below leaves the state whole before anything that might panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,22 +155,33 @@ impl PatternRef {
 
     /// What its file would hold if it were written now: the entries matched now.
     pub fn to_text(&self) -> WrittenEntries {
-        let state = self.lock();
-        let entries = state.table.entries.values();
-        text::to_text(entries.map(|entry| (&entry.key, entry.value.as_ref())))
+        let entries = self.copy().live;
+        text::to_text(entries.iter().map(|(key, value)| (key, value.as_ref())))
     }
 
     /// Remembers that its file was written and now holds `text`, so that the next load of the
     /// file finds nothing changed in it.
     pub fn was_written(&self, text: &str) {
-        self.lock().loaded = LoadedEntries::File(Arc::new(bytes_of_text(text).into_owned()));
+        let loaded = LoadedEntries::File(Arc::new(bytes_of_text(text).into_owned()));
+        let mut state = self.lock();
+        if state.loaded == loaded {
+            return;
+        }
+        if state.change_count == state.change_count_loaded {
+            // It was written from what it held before: whoever asks has to compare.
+            state.change_count += 1;
+        }
+        state.loaded = loaded;
     }
 
     /// Whether it holds anything else than the configuration gave it: the Runtime API or a rule
     /// changed it.
     pub fn is_changed(&self) -> bool {
-        let state = self.lock();
-        state.loaded.pairs(self.map) != state.table.pairs()
+        if self.is_as_loaded() {
+            return false;
+        }
+        let copy = self.copy();
+        copy.loaded.pairs(self.map) != copy.live
     }
 
     /// How often what is matched was changed: a list with the same count is the same.
@@ -180,8 +192,17 @@ impl PatternRef {
     /// What operators made of what the configuration gives it: the entries of the keys they changed,
     /// as they were and as they are.
     pub fn overridden(&self) -> (Vec<EntryPair>, Vec<EntryPair>) {
+        if self.is_as_loaded() {
+            return (Vec::new(), Vec::new());
+        }
+        let copy = self.copy();
+        overridden(&copy.loaded.pairs(self.map), &copy.live)
+    }
+
+    /// Whether nothing changed it since it held what the configuration gives it.
+    fn is_as_loaded(&self) -> bool {
         let state = self.lock();
-        overridden(&state.loaded.pairs(self.map), &state.table.pairs())
+        state.change_count == state.change_count_loaded
     }
 
     /// Goes on from what operators made of the list in another process, told as [`Self::overridden`]
@@ -247,30 +268,36 @@ impl PatternRef {
         shape: IndexShape,
         coming: Option<&LoadedEntries>,
     ) -> Result<Arc<Handle>, ExpressionError> {
-        let mut state = self.lock();
-        state.slots.retain(|slot| slot.handle.strong_count() > 0);
-        let mut handles = state.slots.iter().filter_map(|slot| slot.handle.upgrade());
-        let known = handles.find(|handle| handle.shape == shape);
+        let (known, loaded) = {
+            let mut state = self.lock();
+            state.slots.retain(|slot| slot.handle.strong_count() > 0);
+            let handles = state.handles();
+            let mut handles = handles.into_iter().map(|(_, handle)| handle);
+            let known = handles.find(|handle| handle.shape == shape);
+            (known, state.loaded.clone())
+        };
         if known.is_none() || coming.is_some() {
-            let loaded = coming.unwrap_or(&state.loaded);
+            let loaded = coming.unwrap_or(&loaded);
             check_lines(shape, &loaded.lines(self.map)?)?;
         }
         if let Some(handle) = known {
             return Ok(handle);
         }
-        let prepared = state.prepared.iter();
-        let prepared = prepared.map(|(version, table)| (*version, table.compile(shape)));
-        let prepared = prepared.collect();
-        let index = state.table.compile(shape);
-        // What an expression costs does not show the lock, and what it takes to compile one does.
-        let is_short = shape.method != MatchMethod::Reg && index.len() <= SHORT_LIST_MAX;
-        let original = is_short.then(|| state.table.compile(shape));
-        let handle = Arc::new(Handle::new(index, original));
-        state.slots.push(CompiledSlot {
-            handle: Arc::downgrade(&handle),
-            prepared,
-        });
-        Ok(handle)
+        for _ in 0..TRIES_MAX {
+            let copy = self.copy();
+            let both = compile_for(shape, || copy.compile(shape));
+            let mut state = self.lock();
+            // A version that is being prepared is compiled below.
+            if !state.prepared.is_empty() {
+                break;
+            }
+            if copy.is_of(&state) {
+                return Ok(state.add_slot(both));
+            }
+        }
+        let mut state = self.lock();
+        let both = compile_for(shape, || state.table.compile(shape));
+        Ok(state.add_slot(both))
     }
 
     /// Whether all users of the list could take these entries: what [`PatternRef::add`] would say.
@@ -395,83 +422,34 @@ impl PatternRef {
         Ok(discarded)
     }
 
-    /// What the list would hold, were `loaded` what the configuration gives it now (`None`: what
-    /// it gave before): how many entries go and how many come.
-    pub(super) fn difference(
-        &self,
-        loaded: Option<&LoadedEntries>,
-        runtime: RuntimeEntries,
-    ) -> (usize, usize) {
-        let state = self.lock();
-        if state.is_unchanged(loaded, runtime) {
-            return (0, 0);
-        }
-        let live = state.table.pairs();
-        let merged = state.entries_to_match(loaded, runtime, self.map, &live);
-        let mut counts: HashMap<&EntryPair, i64> = HashMap::new();
-        live.iter()
-            .for_each(|pair| *counts.entry(pair).or_default() -= 1);
-        merged
-            .iter()
-            .for_each(|pair| *counts.entry(pair).or_default() += 1);
-        let sum = |sign: i64| {
-            let counts = counts.values().map(|count| (count * sign).max(0));
-            usize::try_from(counts.sum::<i64>()).unwrap_or(usize::MAX)
-        };
-        (sum(-1), sum(1))
-    }
-
     pub(super) fn was_loaded_as(&self, loaded: &LoadedEntries) -> bool {
-        self.lock().loaded == *loaded
-    }
-
-    /// Takes over what the configuration gives it now; `None` is what it gave before.
-    pub(super) fn adopt(
-        &self,
-        loaded: Option<LoadedEntries>,
-        runtime: RuntimeEntries,
-    ) -> DiscardedEntries {
-        let mut state = self.lock();
-        if state.is_unchanged(loaded.as_ref(), runtime) {
-            return DiscardedEntries::default();
-        }
-        let was_as_loaded = state.change_count == state.change_count_loaded;
-        let live = state.table.pairs();
-        let wanted = state.entries_to_match(loaded.as_ref(), runtime, self.map, &live);
-        if let Some(loaded) = loaded {
-            state.loaded = loaded;
-        }
-        let discarded = if wanted == live {
-            DiscardedEntries::default()
-        } else {
-            state.replace(wanted)
-        };
-        if was_as_loaded || runtime == RuntimeEntries::Drop {
-            state.change_count_loaded = state.change_count;
-        }
-        discarded
+        // Compared beside the lock: it may be long.
+        let was = self.lock().loaded.clone();
+        was == *loaded
     }
 }
 
-impl State {
-    /// Whether there is nothing to do: large lists are compared only where something changed.
-    fn is_unchanged(&self, loaded: Option<&LoadedEntries>, runtime: RuntimeEntries) -> bool {
-        let is_changed = self.change_count != self.change_count_loaded;
-        loaded.is_none() && !(runtime == RuntimeEntries::Drop && is_changed)
-    }
+/// A compiled form, and another one where the list is short.
+fn compile_for(shape: IndexShape, compile: impl Fn() -> Index) -> (Index, Option<Index>) {
+    let index = compile();
+    // What an expression costs does not show the lock, and what it takes to compile one does.
+    let is_short = shape.method != MatchMethod::Reg && index.len() <= SHORT_LIST_MAX;
+    let original = is_short.then(compile);
+    (index, original)
+}
 
-    /// What is to be matched instead of `live`.
-    fn entries_to_match(
-        &self,
-        loaded: Option<&LoadedEntries>,
-        runtime: RuntimeEntries,
-        map: bool,
-        live: &[EntryPair],
-    ) -> Vec<EntryPair> {
-        let new = loaded.unwrap_or(&self.loaded).pairs(map);
-        match runtime {
-            RuntimeEntries::Drop => new,
-            RuntimeEntries::Keep => merge(&self.loaded.pairs(map), &new, live),
-        }
+impl State {
+    /// Has a compiled form follow the list.
+    fn add_slot(&mut self, (index, original): (Index, Option<Index>)) -> Arc<Handle> {
+        let shape = index.shape;
+        let prepared = self.prepared.iter();
+        let prepared = prepared.map(|(version, table)| (*version, table.compile(shape)));
+        let prepared = prepared.collect();
+        let handle = Arc::new(Handle::new(index, original));
+        self.slots.push(CompiledSlot {
+            handle: Arc::downgrade(&handle),
+            prepared,
+        });
+        handle
     }
 }

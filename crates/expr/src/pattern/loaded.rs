@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::entry::ENTRIES_MAX;
 use super::index::IndexShape;
 use super::key_entries::EntryPair;
 use super::text;
@@ -30,6 +31,17 @@ impl LoadedEntries {
                 })
                 .collect()),
         }
+    }
+
+    /// Whether they can be loaded: what [`LoadedEntries::lines`] says.
+    pub(super) fn check(&self, as_map: bool) -> Result<(), ExpressionError> {
+        if let LoadedEntries::File(contents) = self
+            && contents.iter().filter(|byte| **byte == b'\n').count() < ENTRIES_MAX
+        {
+            // There are no more entries than lines, and too many is all that is refused.
+            return Ok(());
+        }
+        self.lines(as_map).map(drop)
     }
 
     /// The entries.

@@ -2,6 +2,9 @@
 //! compared with (manual 7.1), kept in a store that the Runtime API may change while they are
 //! being read.
 
+mod adoption;
+#[cfg(test)]
+mod adoption_tests;
 mod changed_rules;
 mod entry;
 mod error;

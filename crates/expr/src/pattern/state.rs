@@ -286,13 +286,6 @@ impl Table {
         Some(entry)
     }
 
-    pub(super) fn pairs(&self) -> Vec<EntryPair> {
-        let entries = self.entries.values();
-        entries
-            .map(|entry| (Arc::clone(&entry.key), entry.value.clone()))
-            .collect()
-    }
-
     /// Fills an index. What it cannot understand it does not match: that is only what was
     /// meant for users with other needs.
     pub(super) fn compile(&self, shape: IndexShape) -> Index {

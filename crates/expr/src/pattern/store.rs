@@ -562,7 +562,7 @@ impl Inner {
             Some((list, id)) if list.was_loaded_as(&loaded) => (list, Some(id), None),
             Some((list, id)) => {
                 // What cannot be read is found now, not when it is too late to refuse it.
-                loaded.lines(as_map)?;
+                loaded.check(as_map)?;
                 (list, Some(id), Some(loaded))
             }
             None => {
