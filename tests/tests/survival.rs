@@ -389,6 +389,17 @@ fn no_snapshot_holds_a_key() {
     let site = Site::start(Succession::WorkerKilled);
     let said = site.change(&format!("set ssl tls-key keys {}", KEYS[3]));
     assert_eq!(said.trim(), "TLS ticket key updated!");
+    let is_snapshot = |link: &Path| {
+        let link = link.to_string_lossy();
+        link.starts_with("/memfd:") && !link.contains("ballast-secrets")
+    };
+    eventually("the first snapshot is there", || {
+        let files = fs::read_dir(format!("/proc/{}/fd", site.running.id()));
+        let mut links = files
+            .expect("its files")
+            .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        links.any(|link| is_snapshot(&link))
+    });
     let mut found = (0, 0);
     let descriptors = fs::read_dir(format!("/proc/{}/fd", site.running.id())).expect("its files");
     for entry in descriptors.flatten() {

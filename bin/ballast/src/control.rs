@@ -35,7 +35,7 @@ use ballast_worker::{Mailbox, MailboxRefusal, spawn_service, timeout};
 
 use crate::instance::Instance;
 use crate::machine::LocalMachine;
-use crate::{console, file_helper, ocsp};
+use crate::{console, file_helper, ocsp, threads};
 
 /// How long a worker has to list its sessions.
 const SESSIONS_WAIT: Duration = Duration::from_secs(2);
@@ -118,9 +118,8 @@ impl Control for Instance {
 
     fn run_blocking(&self, work: BlockingWork) -> Pin<Box<dyn Future<Output = Option<String>>>> {
         let (sender, receiver) = oneshot::channel();
-        let thread = std::thread::Builder::new().name("ballast-disk".into());
         // Where there is no thread, the sender is dropped. The caller may be gone: it is done anyway.
-        let _ = thread.spawn(move || drop(sender.send(work())));
+        let _ = threads::start("ballast-disk", move || drop(sender.send(work())));
         Box::pin(async move { receiver.await.ok() })
     }
 

@@ -12,6 +12,7 @@ use ballast_stick::{DumpUse, ScanCursor, dump_name};
 use crate::console;
 use crate::instance::Instance;
 use crate::table_donor::STOP_WAIT_MAX;
+use crate::threads;
 
 /// How long the copy of all entries may take. The former process serves meanwhile.
 const COPY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -62,9 +63,8 @@ impl FormerTables {
     /// Takes these last changes, while this process serves.
     pub(crate) fn follow_to_the_end(self, instance: &Arc<Instance>) {
         let instance = Arc::clone(instance);
-        let thread = std::thread::Builder::new().name("ballast-tables".into());
         // Without a thread the last changes are lost.
-        let _ = thread.spawn(move || {
+        let _ = threads::start("ballast-tables", move || {
             let generation = instance.generation();
             let process = instance.registry.process();
             let until = Instant::now() + STOP_WAIT_MAX + CHANGES_TIMEOUT;

@@ -13,6 +13,7 @@ use ballast_upstream::probe::{BackendSets, EventLog};
 use crate::console;
 use crate::machine::hostname;
 use crate::question::error_text;
+use crate::threads;
 
 /// The default of `log-tag`: HAProxy's, because collectors filter by it.
 const LOG_TAG_DEFAULT: &str = "haproxy";
@@ -163,8 +164,7 @@ impl LossReporter {
     fn print(&self, text: String) {
         let is_printing = Arc::clone(&self.is_printing);
         is_printing.store(true, Ordering::Relaxed);
-        let thread = std::thread::Builder::new().name("ballast-loss".into());
-        let began = thread.spawn(move || {
+        let began = threads::start("ballast-loss", move || {
             console::warn(&text);
             is_printing.store(false, Ordering::Relaxed);
         });

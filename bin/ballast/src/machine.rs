@@ -14,7 +14,7 @@ use ballast_reconcile::{MachineAnswers, STATE_FILE_BYTES_MAX, StateFile};
 use ballast_syntax::{Env, FixedFacts};
 
 use crate::question::Question;
-use crate::worker::WORKER_VARIABLE;
+use crate::variables::WORKER_VARIABLE;
 use crate::{file_helper, processors, version};
 
 /// The kind of [`MachineAnswers`] for the address that a state file has for a server.

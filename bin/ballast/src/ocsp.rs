@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ballast_log::Level;
@@ -22,6 +21,7 @@ use ballast_tls::store::StoredCertificate;
 use crate::instance::Instance;
 use crate::ocsp::fetch::FetchError;
 use crate::ocsp_state::{OcspQuestion, ResponsesState};
+use crate::threads;
 
 /// How many responders are asked at a time.
 const FETCHES_MAX: usize = 8;
@@ -35,9 +35,8 @@ const SCAN_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) fn begin(instance: &Arc<Instance>) {
     let process = Arc::downgrade(instance);
     instance.ocsp.set_thread_start(Box::new(move || {
-        let thread = thread::Builder::new().name("ocsp".into());
         let process = process.upgrade();
-        process.is_some_and(|instance| thread.spawn(move || run(&instance)).is_ok())
+        process.is_some_and(|instance| threads::start("ocsp", move || run(&instance)).is_ok())
     }));
     request_rescan(instance);
 }
@@ -125,10 +124,9 @@ fn next_question(state: &mut ResponsesState) -> Option<OcspQuestion> {
 }
 
 fn begin_fetch(instance: &Arc<Instance>, state: &mut ResponsesState, question: OcspQuestion) {
-    let thread = thread::Builder::new().name("ocsp fetch".into());
     let (asking, asked) = (Arc::clone(instance), question.clone());
-    match thread.spawn(move || ask(&asking, &asked)) {
-        Ok(_) => state.running += 1,
+    match threads::start("ocsp fetch", move || ask(&asking, &asked)) {
+        Ok(()) => state.running += 1,
         Err(_) => end(instance, state, &question, Err(UpdateStatus::Http)),
     }
 }

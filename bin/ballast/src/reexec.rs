@@ -18,7 +18,7 @@ use ballast_net::{self as net, PassedSocket, inherit};
 use ballast_wire::handoff::{self, Writer};
 
 use crate::console;
-use crate::worker;
+use crate::variables;
 use crate::worker_set::{ChildProcess, Program, Reloads, Role, WorkerList, command_line};
 
 /// What a master inherits from the program that it executed before.
@@ -67,10 +67,10 @@ impl MasterState<'_> {
             .arg0(name)
             .args(words)
             .env(
-                worker::REEXEC_VARIABLE,
+                variables::REEXEC_VARIABLE,
                 format!("{number}:{}", std::process::id()),
             )
-            .env_remove(worker::WORKER_VARIABLE)
+            .env_remove(variables::WORKER_VARIABLE)
             .exec();
         fds.revoke(self);
         inherit::pass_on(false)?;
@@ -181,7 +181,7 @@ fn number(fd: RawFd) -> u64 {
 impl Inheritance {
     /// What this process inherits; `None` when it was started anew.
     pub(crate) fn of_this_process() -> Option<Self> {
-        let value = std::env::var(worker::REEXEC_VARIABLE).ok()?;
+        let value = std::env::var(variables::REEXEC_VARIABLE).ok()?;
         let (number, own) = value.split_once(':')?;
         // Children of this master inherit the variable.
         if own.parse() != Ok(std::process::id()) {

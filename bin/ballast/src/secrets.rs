@@ -14,6 +14,7 @@ use ballast_tls::shared_store::{SharedStore, StoreState};
 
 use crate::console;
 use crate::old_processes::OldProcesses;
+use crate::threads;
 
 /// Writes what the next process needs.
 ///
@@ -84,8 +85,7 @@ impl OwnSecrets {
             return;
         }
         let (own, context) = (Arc::clone(self), context.clone());
-        let thread = std::thread::Builder::new().name("ballast-secrets".into());
-        let started = thread.spawn(move || own.write(&context));
+        let started = threads::start("ballast-secrets", move || own.write(&context));
         if started.is_err() {
             // The next call tries again.
             self.version.store(0, Ordering::Release);

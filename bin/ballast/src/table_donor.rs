@@ -12,7 +12,7 @@ use ballast_stats::StatsHost;
 use ballast_stick::{DumpProgress, Table};
 use ballast_worker::{Stream, spawn_service};
 
-use crate::console;
+use crate::{console, threads};
 
 /// So many processes are answered at once.
 const CHANNELS_MAX: usize = 8;
@@ -82,9 +82,8 @@ impl TableDonor {
             }
             state.channels += 1;
         }
-        let thread = std::thread::Builder::new().name("ballast-tables".into());
         let donor = Arc::clone(self);
-        let started = thread.spawn(move || {
+        let started = threads::start("ballast-tables", move || {
             // The other process may end at any time; it says so itself when it misses something.
             let _ = answer_all(&*host, &donor, &channel);
             drop(channel);

@@ -26,14 +26,8 @@ use ballast_worker::{Stream, SystemCallError, spawn_service};
 
 use crate::instance::Instance;
 use crate::reporter_command::{ChangeSignal, ReporterCommand};
-use crate::{console, secrets};
-
-/// The variable that tells a process that it is a worker: `descriptor:process number of its
-/// master:kind`.
-pub(crate) const WORKER_VARIABLE: &str = "BALLAST_WORKER_LINE";
-
-/// The variable of a master after `exec`: `descriptor:its process number`.
-pub(crate) const REEXEC_VARIABLE: &str = "BALLAST_MASTER_SHEET";
+use crate::variables::WORKER_VARIABLE;
+use crate::{console, secrets, threads};
 
 /// The time between two reports to the master while no command changes anything.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
@@ -206,10 +200,7 @@ impl MasterLink {
         reporter.0.send_changed_secrets();
         reporter.0.send_changed_sockets(&mut Vec::new());
         let (thread, handler) = (Arc::clone(&reporter.0), Arc::clone(&reporter.0));
-        std::thread::Builder::new()
-            .name("ballast-report".into())
-            .spawn(move || thread.report(&order))
-            .map_err(fail("clone"))?;
+        threads::start("ballast-report", move || thread.report(&order)).map_err(fail("clone"))?;
         spawn_service(async move {
             while stream.readable().await.is_ok() {
                 match handler.channel.receive() {

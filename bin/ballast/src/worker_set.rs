@@ -14,8 +14,9 @@ use ballast_handover::{Channel, MemoryFile, Message};
 use ballast_net::{self as net, PassedSocket, inherit, monotonic_us};
 use ballast_worker::sync::{mpsc, oneshot};
 
+use crate::variables;
 use crate::version::VERSION;
-use crate::worker::{self, WorkerKind};
+use crate::worker::WorkerKind;
 
 /// The program that runs, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -282,10 +283,10 @@ pub(crate) fn spawn_worker(kind: WorkerKind) -> io::Result<(i32, Channel)> {
         .arg0(name)
         .args(words)
         .env(
-            worker::WORKER_VARIABLE,
+            variables::WORKER_VARIABLE,
             format!("{number}:{}:{}", std::process::id(), kind.word()),
         )
-        .env_remove(worker::REEXEC_VARIABLE);
+        .env_remove(variables::REEXEC_VARIABLE);
     net::set_inheritable(&other, true)?;
     inherit::pass_on(true)?;
     let spawned = command.spawn();
@@ -306,8 +307,8 @@ pub(crate) fn spawn_config_check(program: &Program) -> io::Result<i32> {
         .arg0(name)
         .arg("-c")
         .args(words)
-        .env_remove(worker::WORKER_VARIABLE)
-        .env_remove(worker::REEXEC_VARIABLE)
+        .env_remove(variables::WORKER_VARIABLE)
+        .env_remove(variables::REEXEC_VARIABLE)
         .spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)
 }

@@ -125,7 +125,6 @@ const WORDS: &[(&str, &str)] = &[
     ("idle_ping", "idle-ping"),
     ("idle_purge_delay", "pool-purge-delay"),
     ("has_strict_maxconn", "strict-maxconn"),
-    ("method", "healthcheck"),
     ("idle_count_max", "pool-max-conn"),
     ("pool_connection_name", "pool-conn-name"),
     ("reuse_count_max", "max-reuse"),

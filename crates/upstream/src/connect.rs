@@ -96,20 +96,8 @@ pub fn connect(
     // No `async fn`: its future would store the key twice.
     let target = target(server, &key.requirements.target);
     async move {
-        let ConnectionRequirements {
-            limits,
-            epoch: _,
-            target: _,
-            source,
-            name: _,
-            sni: _,
-            packets,
-            proxy_header_content,
-            session: _,
-            streams,
-            is_websocket,
-            asks_protocol,
-        } = &key.requirements;
+        // Its fields are named where they are used: a reference to each would be a part of the future.
+        let wanted = &key.requirements;
         let tls = match server.traffic_tls() {
             None => None,
             Some(tls) => {
@@ -125,7 +113,7 @@ pub fn connect(
             None
         };
         pool::make_room(server);
-        let options = options(&key.section, &key.line, *source, *packets);
+        let options = options(&key.section, &key.line, wanted.source, wanted.packets);
         let target = target.as_ref().ok_or(ConnectError::NoAddress)?;
         let stream = match key.line.socks4 {
             None => Stream::connect(target, &options)
@@ -136,7 +124,7 @@ pub fn connect(
         };
         let mut header = Vec::new();
         if let (Some(proxy), Some(proxy_header_content)) =
-            (&key.line.send_proxy, proxy_header_content)
+            (&key.line.send_proxy, &wanted.proxy_header_content)
         {
             proxy_header(proxy, proxy_header_content, &mut header)?;
         }
@@ -145,26 +133,26 @@ pub fn connect(
             Some(tls) => {
                 // Boxed: the state of a handshake is large, and every exchange would have room
                 // for it.
-                let sealed = Box::pin(handshake(stream, &header, server, tls, &key.requirements));
+                let sealed = Box::pin(handshake(stream, &header, server, tls, wanted));
                 let (transport, opened) = sealed.await?;
                 header.clear();
                 (transport, Some(opened))
             }
         };
         let negotiated = tls.as_ref().and_then(|tls| tls.facts.protocol.as_deref());
-        let protocol = server_protocol(&key.line, *is_websocket, negotiated);
-        let mut connection = match (protocol, streams) {
+        let protocol = server_protocol(&key.line, wanted.is_websocket, negotiated);
+        let mut connection = match (protocol, wanted.streams) {
             (HttpProtocol::Http2, Some(streams)) => {
-                let settings = (*streams, *limits);
+                let settings = (streams, wanted.limits);
                 let connection = carrying_streams(transport, settings, &header, &key.h2);
-                if let Some(streams) = connection.streams().filter(|_| *asks_protocol) {
+                if let Some(streams) = connection.streams().filter(|_| wanted.asks_protocol) {
                     // Only who says so takes extended CONNECT (RFC 8441, section 3).
                     Box::pin(streams.settings_known()).await;
                 }
                 connection
             }
             _ => {
-                let mut connection = ServerConnection::new(transport, *limits);
+                let mut connection = ServerConnection::new(transport, wanted.limits);
                 if !header.is_empty() {
                     *connection.preamble() = header;
                 }

@@ -132,7 +132,7 @@ fn words_of_the_global_section_arrive() {
             with(&|tls| tls.ocsp_updates.delay_max = Duration::from_secs(999)),
         ),
         (
-            "ocsp-update.httpproxy a:1",
+            "ocsp-update.httpproxy 192.0.2.1:1",
             with(&|tls| tls.ocsp_updates.proxy = Some("192.0.2.1:1".into())),
         ),
     ];

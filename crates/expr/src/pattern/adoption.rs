@@ -16,10 +16,7 @@ use super::key_entries::EntryPair;
 use super::list::{PatternRef, RuntimeEntries};
 use super::loaded::LoadedEntries;
 use super::merge::merge;
-use super::state::{DiscardedEntries, State, Table};
-
-/// How often it is tried beside the lock, before a list that changes all the time is kept still.
-pub(super) const TRIES_MAX: usize = 5;
+use super::state::{DiscardedEntries, State, TRIES_MAX, Table};
 
 /// Entries that are copied under one lock.
 const COPIED_PER_LOCK: usize = 2048;
@@ -181,8 +178,6 @@ impl PatternRef {
                 if is_whole {
                     return copy;
                 }
-                // Who waits for the lock is to get it.
-                std::thread::yield_now();
             }
         }
         let state = self.lock();

@@ -7,7 +7,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::MatchMethod;
-use super::adoption::TRIES_MAX;
 use super::entry::{EntrySelector, PatternEntry};
 use super::error::PatternError;
 use super::handle::Handle;
@@ -16,7 +15,7 @@ use super::key_entries::EntryPair;
 use super::loaded::{LoadedEntries, check_lines};
 use super::map_value::MapValue;
 use super::merge::{merge, overridden};
-use super::state::{CompiledSlot, DiscardedEntries, State, Table, parse};
+use super::state::{CompiledSlot, DiscardedEntries, State, TRIES_MAX, Table, parse};
 use super::text::{self, WrittenEntries};
 use crate::byte_text::bytes_of_text;
 use crate::error::ExpressionError;
@@ -38,6 +37,8 @@ pub enum RuntimeEntries {
 pub struct PatternRef {
     name: String,
     map: bool,
+    /// Held by who waits for `state`, so that whoever lets that go often waits in turn.
+    turn: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -95,11 +96,13 @@ impl PatternRef {
         Ok(PatternRef {
             name,
             map,
+            turn: Mutex::default(),
             state: Mutex::new(state),
         })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // Every change below leaves the state whole before anything that might panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -14,6 +14,9 @@ use super::loaded::LoadedEntries;
 use super::map_value::MapValue;
 use crate::error::ExpressionError;
 
+/// How often it is tried beside the lock, before a list that changes all the time is kept still.
+pub(super) const TRIES_MAX: usize = 5;
+
 /// Entries that one lock of the readers' side may take: what they wait for at most.
 const ENTRIES_PER_LOCK: usize = 64;
 

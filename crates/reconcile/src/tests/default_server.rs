@@ -78,6 +78,7 @@ const WORDS: &[(&str, bool)] = &[
     ("ssl-min-ver TLSv1.3 ssl verify none", true),
     ("ssl-reuse", true),
     ("stick", true),
+    ("strict-maxconn maxconn 3", false),
     ("tcp-ut 30s", true),
     ("tfo", true),
     ("tls-tickets", true),
@@ -93,9 +94,16 @@ const WORDS: &[(&str, bool)] = &[
     ),
 ];
 
-/// Words that name files or other servers, and those that `default-server` does not take.
+/// Words that name files, sections or other servers, and those that `default-server` does not take.
 const ELSEWHERE: &[&str] = &[
-    "ca-file", "crl-file", "crt", "guid", "id", "track", "usesrc",
+    "ca-file",
+    "crl-file",
+    "crt",
+    "guid",
+    "healthcheck",
+    "id",
+    "track",
+    "usesrc",
 ];
 
 fn file(words: &str) -> String {
