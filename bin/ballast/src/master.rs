@@ -63,6 +63,9 @@ const EARLY_DEATH_MAX: Duration = Duration::from_secs(1);
 /// The longest delay between two starts of a worker.
 const RESTART_DELAY_MAX: Duration = Duration::from_secs(30);
 
+/// How often it is looked whether a silent worker is stopped.
+const HANG_POLL: Duration = Duration::from_secs(1);
+
 /// A worker that serves sends a message at least this often.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
@@ -350,7 +353,9 @@ impl MasterProcess<'_> {
     fn next_deadline(&self) -> Option<Instant> {
         let of_phase = match self.phase {
             MasterPhase::Idle => None,
-            MasterPhase::Applying => self.silence_left().map(|left| Instant::now() + left),
+            MasterPhase::Applying => self
+                .silence_left()
+                .map(|left| Instant::now() + left.max(HANG_POLL)),
             MasterPhase::AwaitingSnapshot { deadline }
             | MasterPhase::AwaitingHelper { deadline, .. }
             | MasterPhase::CheckingProgram { deadline, .. }
@@ -370,6 +375,19 @@ impl MasterProcess<'_> {
         let current = workers.in_role(Role::Current)?;
         let silent_us = monotonic_us().saturating_sub(current.last_message_us);
         Some(SILENCE_MAX.saturating_sub(Duration::from_micros(silent_us)))
+    }
+
+    /// Whether the worker that is to carry out a reload hangs. It reports nothing while it reads a large
+    /// configuration, so silence alone does not tell: it is stopped, or silent for longer than a start takes.
+    fn does_worker_hang(&self) -> bool {
+        let is_stopped = |pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+            state.is_some_and(|rest| rest.starts_with(['T', 't']))
+        };
+        self.silence_left() == Some(Duration::ZERO)
+            && (self.reload_started_at.elapsed() >= START_TIMEOUT
+                || self.current_pid().is_some_and(is_stopped))
     }
 
     /// Acts on every timer whose time has come.
@@ -398,9 +416,7 @@ impl MasterProcess<'_> {
                     deadline: now + START_TIMEOUT,
                 };
             }
-            MasterPhase::Applying if self.silence_left() == Some(Duration::ZERO) => {
-                self.replace_silent_worker()
-            }
+            MasterPhase::Applying if self.does_worker_hang() => self.replace_silent_worker(),
             MasterPhase::CheckingProgram { pid, deadline } if deadline <= now => {
                 let _ = net::kill_outright(pid);
                 self.phase = MasterPhase::CheckingProgram {
@@ -614,7 +630,10 @@ impl MasterProcess<'_> {
                     child.failure = Some(log);
                 }
             }
-            Message::Reloaded(outcome, text) if matches!(self.phase, MasterPhase::Applying) => {
+            // One that was replaced while it hung may answer late.
+            Message::Reloaded(outcome, text)
+                if role == Role::Current && matches!(self.phase, MasterPhase::Applying) =>
+            {
                 match outcome {
                     Outcome::Applied if self.is_hard() => self.ask_for_snapshot(),
                     Outcome::Applied => self.finish_reload(Ok(text)),

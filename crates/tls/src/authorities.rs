@@ -280,7 +280,8 @@ impl Authorities {
     ///
     /// [`AuthorityError`].
     pub fn add(&mut self, content: &[u8]) -> Result<usize, AuthorityError> {
-        let mut count = 0;
+        // All of it, or nothing: of what is broken no part is trusted.
+        let (mut certificates, mut lists) = (Vec::new(), Vec::new());
         for section in read_pem(content).map_err(AuthorityError::Pem)? {
             let broken = || AuthorityError::Broken {
                 label: section.label.to_owned(),
@@ -289,16 +290,19 @@ impl Authorities {
             match section.label {
                 "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE" => {
                     let der = CertificateDer::from(&section.der[..]);
-                    self.add_certificate(Facts::read(&der).ok_or_else(broken)?);
+                    certificates.push(Facts::read(&der).ok_or_else(broken)?);
                 }
                 "X509 CRL" => {
-                    self.lists
-                        .push(RevocationList::read(&section.der).ok_or_else(broken)?);
+                    lists.push(RevocationList::read(&section.der).ok_or_else(broken)?);
                 }
-                _ => continue,
+                _ => {}
             }
-            count += 1;
         }
+        let count = certificates.len() + lists.len();
+        for facts in certificates {
+            self.add_certificate(facts);
+        }
+        self.lists.append(&mut lists);
         Ok(count)
     }
 
