@@ -5,22 +5,23 @@
 //! and ends with the process it belongs to. What it is asked may come from somebody who has taken over
 //! that one: [`Permitted`] says what it opens, and files are written as the user of that process.
 
+mod line;
 mod permitted;
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ballast_edit::ConfigFiles;
 use ballast_expr::{path_of_text, text_of_bytes};
-use ballast_handover::{Channel, MemoryFile};
+use ballast_handover::Channel;
 use ballast_net::{self as net, ForkResult, ProcessEnd, Signal, SignalSource};
 use ballast_tls::certificate_file_changes::CertificateFileChange;
 use ballast_wire::handoff::{read_pairs, write_pairs};
 
+use self::line::{Line, NoAnswer, Patience, receive, send};
 use self::permitted::{Permitted, ReadConfiguration, local_answer};
 use crate::args::Options;
 use crate::console;
@@ -33,14 +34,9 @@ const NAME: &str = "ballast-files";
 /// What it is asked beside a [`Question`]: to change files.
 const CHANGE_FILES: u8 = b'W';
 
-/// A message has one byte, and a memory file with what it says.
-const MARK: &[u8] = b"f";
-
-/// How long an answer is waited for: it may have to read a large configuration from a slow disk.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How long an answer is waited for after one that did not come: a change asks many questions.
-const ANSWER_TIMEOUT_WHEN_SILENT: Duration = Duration::from_secs(1);
+/// How long a change of files may wait until it is begun, in microseconds: then whoever asked has been told
+/// that it failed.
+const CHANGE_DELAY_MAX_US: u64 = 8_000_000;
 
 /// How long a process of its own may take.
 const CHILD_TIMEOUT: Duration = Duration::from_secs(50);
@@ -57,10 +53,8 @@ struct FileHelper {
     pid: i32,
     /// Whether this process is in a chroot, and sees no file by itself.
     is_in_chroot: bool,
-    /// Locked while an answer is waited for; `None` once one did not come.
-    channel: Mutex<Option<Channel>>,
-    /// Whether the last answer did not come in time.
-    is_silent: AtomicBool,
+    /// Locked while an answer is waited for; `None` once the helper has ended.
+    line: Mutex<Option<Line>>,
 }
 
 /// Starts the helper of a process that is about to give up rights. To be called while it has them, by
@@ -83,8 +77,7 @@ pub(crate) fn start(
             let _ = HELPER.set(FileHelper {
                 pid,
                 is_in_chroot: identity.has_chroot(),
-                channel: Mutex::new(Some(channel)),
-                is_silent: AtomicBool::new(false),
+                line: Mutex::new(Some(Line::new(channel, Patience::USUAL))),
             });
         }
         Err(error) => console::warn(&format!(
@@ -103,7 +96,7 @@ pub(crate) fn answer(question: Question, about: &str) -> Vec<u8> {
     if let Some(own) = own.take_if(|own| !may_be_hidden(question, own, about)) {
         return own;
     }
-    let asked = helper.ask(&question.to_bytes(about));
+    let asked = helper.ask(&question.to_bytes(about), false);
     match (asked, own) {
         (Ok(answer), None) => answer,
         (Ok(answer), _) if answer.first() == Some(&1) => answer,
@@ -159,38 +152,30 @@ pub(crate) fn change_certificate_files(changes: &[CertificateFileChange]) -> Res
 
 impl FileHelper {
     /// The answer to a question, which is waited for.
-    fn ask(&self, question: &[u8]) -> Result<Vec<u8>, String> {
-        let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(open) = &*channel else {
-            return Err(self.lost("it has ended"));
+    fn ask(&self, question: &[u8], is_change: bool) -> Result<Vec<u8>, String> {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = match &mut *line {
+            Some(open) => open.ask(question, is_change),
+            None => return Err(self.lost("it has ended")),
         };
-        let timeout = match self.is_silent.load(Ordering::Relaxed) {
-            true => ANSWER_TIMEOUT_WHEN_SILENT,
-            false => ANSWER_TIMEOUT,
-        };
-        let asked =
-            net::set_receive_timeout(open.as_fd(), timeout).and_then(|()| ask(open, question));
         match asked {
-            Ok(Some(answer)) => {
-                self.is_silent.store(false, Ordering::Relaxed);
-                return Ok(answer);
-            }
-            Err(error) => {
-                // It may answer the next one.
-                let is_late = error.kind() == io::ErrorKind::WouldBlock;
-                if is_late && !self.is_silent.swap(true, Ordering::Relaxed) {
-                    console::warn(
-                        &self.lost("it hangs, or a file it reads is on a disk that does"),
-                    );
+            Ok(answer) => Ok(answer),
+            Err(NoAnswer::System(error)) => Err(self.lost(&error.to_string())),
+            Err(NoAnswer::Late { is_new }) => {
+                let lost = self.lost("it hangs, or a file it reads is on a disk that does");
+                if is_new {
+                    console::warn(&lost);
                 }
-                return Err(self.lost(&error.to_string()));
+                Err(lost)
             }
-            Ok(None) => *channel = None,
+            Err(NoAnswer::Ended) => {
+                *line = None;
+                let _ = net::child_end(Some(self.pid), false);
+                let lost = self.lost("it has ended");
+                console::warn(&lost);
+                Err(lost)
+            }
         }
-        let _ = net::child_end(Some(self.pid), false);
-        let lost = self.lost("it has ended");
-        console::warn(&lost);
-        Err(lost)
     }
 
     fn lost(&self, why: &str) -> String {
@@ -205,7 +190,9 @@ impl FileHelper {
         let contents: Vec<Vec<u8>> = changes.iter().map(change_bytes).collect();
         let paths = changes.iter().map(|change| change.path.as_bytes());
         let pairs = write_pairs(paths.zip(contents.iter().map(Vec::as_slice)));
-        let answer = self.ask(&[&[CHANGE_FILES], &pairs[..]].concat())?;
+        let begin_by = net::monotonic_us() + CHANGE_DELAY_MAX_US;
+        let question = [&[CHANGE_FILES], &begin_by.to_le_bytes()[..], &pairs].concat();
+        let answer = self.ask(&question, true)?;
         match &*answer {
             [1, ..] => Ok(()),
             [_, error @ ..] => Err(String::from_utf8_lossy(error).into_owned()),
@@ -219,43 +206,6 @@ fn change_bytes(change: &CertificateFileChange) -> Vec<u8> {
     let stays = change.content.is_some();
     let content = change.content.as_deref().unwrap_or_default();
     [&[u8::from(change.is_secret), u8::from(stays)][..], content].concat()
-}
-
-/// Asks, and waits for the answer with the same number: one that came too late for its question is
-/// let go. `None`: the helper has ended.
-fn ask(channel: &Channel, question: &[u8]) -> io::Result<Option<Vec<u8>>> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_le_bytes();
-    match send(channel, &[&number, question].concat()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
-        sent => sent?,
-    }
-    loop {
-        match receive(channel) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(Some(answer)) => match answer.strip_prefix(&number) {
-                Some(answer) => return Ok(Some(answer.to_vec())),
-                None => continue,
-            },
-            other => return other,
-        }
-    }
-}
-
-fn send(channel: &Channel, bytes: &[u8]) -> io::Result<()> {
-    let file = MemoryFile::write(bytes)?;
-    net::send_with_fds(channel.as_fd(), MARK, &[file.as_fd()]).map(|_| ())
-}
-
-/// What the other side says; `None`: it has ended.
-fn receive(channel: &Channel) -> io::Result<Option<Vec<u8>>> {
-    let (count, fds) = net::receive_with_fds(channel.as_fd(), &mut [0; MARK.len()])?;
-    let file = fds.into_iter().next().map(MemoryFile::from_fd);
-    match (count, file) {
-        (0, _) => Ok(None),
-        (_, Some(file)) if file.is_sealed() => file.read().map(Some),
-        (_, _) => Ok(Some(Vec::new())),
-    }
 }
 
 /// Runs as the file helper, until the process it belongs to ends. `read` reads the configuration.
@@ -303,7 +253,13 @@ fn become_helper() -> Result<(SignalSource, ProcessEnd), net::SystemCallError> {
 }
 
 fn answer_to(options: &Options, permitted: &mut Permitted, question: &[u8]) -> Vec<u8> {
-    if let Some((&CHANGE_FILES, pairs)) = question.split_first() {
+    if let Some((&CHANGE_FILES, change)) = question.split_first() {
+        let Some((begin_by, pairs)) = change.split_first_chunk::<8>() else {
+            return Vec::new();
+        };
+        if net::monotonic_us() > u64::from_le_bytes(*begin_by) {
+            return [&[0], &b"too late, nothing was changed"[..]].concat();
+        }
         return match change_files(options, permitted, pairs) {
             Ok(()) => vec![1],
             Err(error) => [&[0], error.as_bytes()].concat(),

@@ -72,7 +72,7 @@ pub use option::{
 };
 pub use passing::{
     FDS_PER_MESSAGE_MAX, PassedSocket, SocketPool, message_line, offer_sockets, receive_with_fds,
-    send_with_fds, set_inheritable, set_receive_timeout, withdraw_sockets,
+    send_with_fds, set_inheritable, set_timeouts, withdraw_sockets,
 };
 pub use process::{
     ChildEnd, ForkResult, ProcessEnd, becomes_readable, change_root, change_working_directory,

@@ -213,13 +213,16 @@ pub fn set_inheritable(fd: impl AsFd, on: bool) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(fd, flags)?)
 }
 
-/// How long a blocking socket waits for what it receives, at most.
+/// Sets how long a blocking socket waits for a message, and for room to send one: then both fail with
+/// `WouldBlock`. The time is not zero.
 ///
 /// # Errors
 /// The system's error.
-pub fn set_receive_timeout(fd: impl AsFd, timeout: Duration) -> io::Result<()> {
-    let which = sockopt::Timeout::Recv;
-    Ok(sockopt::set_socket_timeout(fd, which, Some(timeout))?)
+pub fn set_timeouts(fd: impl AsFd, timeout: Duration) -> io::Result<()> {
+    for which in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+        sockopt::set_socket_timeout(&fd, which, Some(timeout))?;
+    }
+    Ok(())
 }
 
 /// A pair of connected sockets that keep message boundaries: each message is received whole, or not
