@@ -380,14 +380,9 @@ impl MasterProcess<'_> {
     /// Whether the worker that is to carry out a reload hangs. It reports nothing while it reads a large
     /// configuration, so silence alone does not tell: it is stopped, or silent for longer than a start takes.
     fn does_worker_hang(&self) -> bool {
-        let is_stopped = |pid| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
-            state.is_some_and(|rest| rest.starts_with(['T', 't']))
-        };
         self.silence_left() == Some(Duration::ZERO)
             && (self.reload_started_at.elapsed() >= START_TIMEOUT
-                || self.current_pid().is_some_and(is_stopped))
+                || self.current_pid().is_some_and(net::is_stopped))
     }
 
     /// Acts on every timer whose time has come.
@@ -444,9 +439,12 @@ impl MasterProcess<'_> {
     }
 
     /// Tells the service manager that all is well, unless the worker has sent no message for
-    /// [`SILENCE_MAX`].
+    /// [`SILENCE_MAX`], or hangs in a reload.
     fn feed_watchdog(&mut self, now: Instant) {
-        let is_stalled = self.silence_left() == Some(Duration::ZERO);
+        let is_stalled = match self.phase {
+            MasterPhase::Applying => self.does_worker_hang(),
+            _ => self.silence_left() == Some(Duration::ZERO),
+        };
         if let Some(watchdog) = &mut self.watchdog {
             watchdog.next = now + watchdog.period;
             if !is_stalled {

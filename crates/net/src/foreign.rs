@@ -67,15 +67,25 @@ pub fn process_tree(pid: i32) -> Vec<i32> {
     tree
 }
 
+/// Whether a process was stopped by a signal, or by who traces it.
+pub fn is_stopped(pid: i32) -> bool {
+    state_and_parent(pid).is_some_and(|(state, _)| matches!(&*state, "T" | "t"))
+}
+
 /// The parent of a running process.
 fn living_parent(pid: i32) -> Option<i32> {
+    let (state, parent) = state_and_parent(pid)?;
+    (!matches!(&*state, "Z" | "X")).then_some(parent)
+}
+
+/// The letter of a process's state, and its parent (proc_pid_stat(5)).
+fn state_and_parent(pid: i32) -> Option<(String, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // After the name, which may contain anything: state and parent.
+    // They stand behind the name, which may contain anything.
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut words = rest.split(' ');
-    let state = words.next()?;
-    let parent = words.next()?.parse().ok()?;
-    (!matches!(state, "Z" | "X")).then_some(parent)
+    let state = words.next()?.to_owned();
+    Some((state, words.next()?.parse().ok()?))
 }
 
 /// A copy of a stream socket that another process listens on.
@@ -240,8 +250,17 @@ mod tests {
         assert_eq!(process_tree(pid), [pid]);
         assert!(process_lives(pid));
         assert!(may_signal(pid).is_ok());
+        assert!(!is_stopped(pid));
+        let mut stop = Command::new("kill");
+        let stopped = stop.args(["-STOP", &pid.to_string()]).status();
+        assert!(stopped.unwrap().success());
+        // The signal is there at once, and acted on when the process runs next.
+        while !is_stopped(pid) {
+            std::thread::yield_now();
+        }
         child.kill().unwrap();
         child.wait().unwrap();
+        assert!(!is_stopped(pid));
         assert!(process_tree(pid).is_empty() && !process_lives(pid));
         assert_eq!(may_signal(pid).unwrap_err().os_code(), libc::ESRCH);
         assert_eq!(may_signal(-1).unwrap_err().os_code(), libc::EINVAL);

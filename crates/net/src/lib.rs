@@ -51,8 +51,8 @@ pub use file::{
     replace_files,
 };
 pub use foreign::{
-    ForeignListener, listening_sockets_of, may_signal, process_lives, process_tree, sockets_of,
-    unix_peer,
+    ForeignListener, is_stopped, listening_sockets_of, may_signal, process_lives, process_tree,
+    sockets_of, unix_peer,
 };
 pub use identity::{SystemGroup, SystemUser, become_user, group_by_name, is_root, user_by_name};
 pub use io::{

@@ -12,8 +12,7 @@ use ballast_syntax::Severity;
 use super::ends::line_of_end;
 use super::supervisor::tell_supervisor;
 use super::{
-    ANSWER_TIMEOUT, MasterPhase, MasterProcess, SILENCE_MAX, SNAPSHOT_TIMEOUT, START_TIMEOUT,
-    StartReason,
+    ANSWER_TIMEOUT, MasterPhase, MasterProcess, SNAPSHOT_TIMEOUT, START_TIMEOUT, StartReason,
 };
 use crate::console;
 use crate::reexec::MasterState;
@@ -88,8 +87,7 @@ impl MasterProcess<'_> {
     pub(super) fn replace_silent_worker(&mut self) {
         let pid = self.current_pid().unwrap_or(0);
         console::alert(&format!(
-            "The worker ({pid}) has said nothing for {} s: it hangs, or is stopped. A new one takes its place.",
-            SILENCE_MAX.as_secs()
+            "The worker ({pid}) does not carry out the reload: it is stopped, or hangs. A new one takes its place."
         ));
         self.start_worker(StartReason::Reload);
     }
