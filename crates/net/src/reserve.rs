@@ -119,7 +119,8 @@ pub fn system_refusals() -> u64 {
 }
 
 /// Gives memory that is free back to the system, where the allocator keeps it. It takes a while: nobody
-/// who serves is to wait for it.
+/// who serves is to call it, and it is for when much was freed. Whoever allocates from the part of the
+/// memory that is looked at waits until that part has been (malloc_trim(3)).
 #[cfg_attr(
     target_env = "gnu",
     expect(unsafe_code, reason = "a call to the C library")

@@ -53,6 +53,7 @@ const ROWS: &[Row] = &[
     row!("minconn", connection_count_min, |server| {
         value("minconn", server.connection_count_min)
     }),
+    row!("strict-maxconn", has_strict_maxconn, |_| None),
     row!("maxqueue", queue_count_max, |server| value(
         "maxqueue",
         server.queue_count_max
@@ -61,6 +62,7 @@ const ROWS: &[Row] = &[
         "check",
         server.checks.enabled
     )),
+    row!("healthcheck", checks.method, |_| None),
     row!("addr", checks.address, |_| None),
     row!("port", checks.port, |server| value(
         "port",
@@ -240,7 +242,7 @@ pub(crate) fn names(server: &Server, read: &Server) -> String {
 }
 
 /// Takes settings of a line that act on nothing there: of TLS that is not spoken, of checks and agents that
-/// the server does not have.
+/// the server does not have, of a limit that there is not.
 pub(crate) fn take_unused(server: &mut Server, read: &Server) {
     let tls = read.tls.as_deref();
     if server.tls.is_none() && tls.is_some_and(|tls| !tls.traffic && !tls.probes) {
@@ -248,6 +250,7 @@ pub(crate) fn take_unused(server: &mut Server, read: &Server) {
     }
     if !server.checks.enabled {
         let checks = &mut server.checks;
+        checks.method.clone_from(&read.checks.method);
         checks.address.clone_from(&read.checks.address);
         checks.protocol.clone_from(&read.checks.protocol);
     }
@@ -255,6 +258,9 @@ pub(crate) fn take_unused(server: &mut Server, read: &Server) {
         let checks = &mut server.checks;
         checks.agent_address.clone_from(&read.checks.agent_address);
         checks.agent_send.clone_from(&read.checks.agent_send);
+    }
+    if server.connection_count_max == 0 && read.connection_count_max == 0 {
+        server.has_strict_maxconn = read.has_strict_maxconn;
     }
     if server.socks4.is_none() && read.socks4.is_none() {
         server.checks.via_socks4 = read.checks.via_socks4;

@@ -183,6 +183,8 @@ impl Reconciler {
             .config_history()
             .forget_overrides(is_persist);
         self.controller.persists.store(false, Ordering::Relaxed);
+        // What is changed from now on is not meant for the files.
+        *self.controller.unwritten() = Unwritten::default();
     }
 
     /// Tells what came of writing that no command waits for; the answer of the next

@@ -78,7 +78,7 @@ const WORDS: &[(&str, bool)] = &[
     ("ssl-min-ver TLSv1.3 ssl verify none", true),
     ("ssl-reuse", true),
     ("stick", true),
-    ("strict-maxconn maxconn 3", false),
+    ("strict-maxconn maxconn 3", true),
     ("tcp-ut 30s", true),
     ("tfo", true),
     ("tls-tickets", true),
@@ -170,6 +170,15 @@ fn written(words: &str) -> (String, String, usize) {
     let now = toy.host.generation();
     let servers = now.config.backend("be").unwrap().servers.len();
     (String::from_utf8(text).unwrap(), notes, servers)
+}
+
+#[test]
+fn what_was_not_written_is_forgotten_with_persist() {
+    let toy = Toy::begin();
+    toy.reconciler.controller.unwritten().failure = Some("the disk is full".to_owned());
+    let off = toy.carry_out(ChangeRequest::Persist(Persist::Off));
+    assert!(off.is_ok(), "{off:?}");
+    assert_eq!(toy.reconciler.controller.unwritten().failure, None);
 }
 
 #[test]
