@@ -21,8 +21,8 @@ use crate::Origin;
 /// A file that a TLS word names.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TlsFile {
-    /// Its name, by which commands know it ([`FileBases::path`] has its path); or for a certificate the name of an entry of a `crt-store` section
-    /// ([`CertificateLoad::name`]), which is looked for first.
+    /// Its name, by which commands know it ([`FileBases::path`] has its path); or for a certificate the
+    /// name of an entry of a `crt-store` section ([`CertificateLoad::name`]), which is looked for first.
     pub path: String,
     /// The place of the word.
     pub origin: Origin,

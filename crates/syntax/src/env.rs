@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Variables by name, in the order in which they were set first. A copy of the process's environment: `setenv` in the configuration changes
-/// this copy, never the process.
+/// Variables by name, in the order in which they were set first. A copy of the process's environment:
+/// `setenv` in the configuration changes this copy, never the process.
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     /// Values with their places in the order.

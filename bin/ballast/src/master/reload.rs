@@ -71,6 +71,10 @@ impl MasterProcess<'_> {
         };
         match sent {
             Some(Ok(())) => self.phase = MasterPhase::Applying,
+            // It reads nothing: it hangs, and another one takes its place.
+            Some(Err(error)) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                self.phase = MasterPhase::Applying;
+            }
             Some(Err(error)) => {
                 self.finish_reload(Err(format!("The worker is not reached: {error}.\n")))
             }
